@@ -153,12 +153,6 @@ hosts-quick: setup all
 hosts-table:
 	$(MAKE) hosts HOSTS='--table Tests/Torture/HOSTS.md $(HOSTS)'
 
-# A proxy between nginx and the worker damages frames of HTTP/2 at random. FRAMES="--seed 7 --seeds 1" repeats one seed.
-# It needs Debian's Python, which has Debian's HPACK.
-FRAMES ?= --minutes 10
-frames: setup all
-	/usr/bin/python3 -B Tests/Torture/frames --program $(PROGRAM) $(FRAMES)
-
 # Runs jobs against a server that answers at random; a seed draws each trial. A trial that fails is reduced and printed.
 # `Tests/Torture/random --trial N` runs one trial.
 TRIALS ?= 2000
@@ -206,7 +200,7 @@ GESTURES_SEED ?= 1
 gestures: setup all
 	python3 -B Tests/Torture/endure/gestures.py --program $(PROGRAM) --gestures $(GESTURES) --seed $(GESTURES_SEED)
 
-# Downloads from servers and through proxies of the distribution. REALSERVERS="--servers 'apache,caddy h2'" tries only
+# Downloads from servers and through proxies of the distribution. REALSERVERS="--servers 'apache,caddy tls'" tries only
 # these.
 REALSERVERS ?=
 realservers: setup all
@@ -322,7 +316,7 @@ clean:
 	$(SWIFT) package clean
 
 .PHONY: all demo picture check check-contrib test test-tmpfs build-tests lint format model fuzz sanitize torture torture-quick \
-  crowd crowd-apart hosts hosts-quick hosts-table frames random random-self-test \
+  crowd crowd-apart hosts hosts-quick hosts-table random random-self-test \
   simulate simulate-coverage simulate-night simulate-self-test \
   pairs soak soak-self-test peers \
   gestures realservers powercut powercut-setup powercut-self-test $(POWERCUT_KINDS:%=powercut-%) powercut-uml \

@@ -80,10 +80,6 @@ package struct Need: Sendable {
   /// ``TLSFront``.
   package static let tls = Need(
     name: "openssl and python3, which scripts/setup installs", trial: "command -v openssl; python3 -c 'import ssl'")
-  /// ``HTTP2Front``.
-  package static let http2 = Need(
-    name: "openssl, python3 and python3-hpack, which scripts/setup installs",
-    trial: "command -v openssl; python3 -c 'import ssl, hpack'")
   /// squid(8), which changes its group where root starts it, and crashes if it may not.
   package static let squid = Need(
     name: "squid, which scripts/setup installs, and leave to change groups for root",

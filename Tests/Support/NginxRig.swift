@@ -1,13 +1,13 @@
 import Glibc
 
-/// A real nginx over http, https (HTTP/1.1) and https (HTTP/2), with its files and logs in a temporary directory.
+/// A real nginx over http and https, which offers HTTP/2, too, with its files and logs in a temporary directory.
 ///
 /// Locations: `/` plain; `/slow/` 1 MiB a second for each connection; `/limited/` 100 KiB a second, and 503 for the
 /// fourth request at a time; `/gzip/` compresses for whoever accepts that; `/private/` asks for basic authentication as
 /// `user` with `secret`; `/client/` is for those with a certificate of the authority. All serve the same files.
 package final class NginxRig: Sendable {
   package enum Scheme: String, Sendable, CaseIterable {
-    case http, https, http2
+    case http, https
   }
 
   private let directory: TemporaryDirectory
@@ -121,8 +121,7 @@ package final class NginxRig: Sendable {
         default_type application/octet-stream;
         server {
           listen 127.0.0.1:\(ports[.http] ?? 0);
-          listen 127.0.0.1:\(ports[.https] ?? 0) ssl;
-          listen 127.0.0.1:\(ports[.http2] ?? 0) ssl http2;
+          listen 127.0.0.1:\(ports[.https] ?? 0) ssl http2;
           root \(root);
           location /slow/ { alias \(root)/; limit_rate 1m; }
           location /limited/ { alias \(root)/; limit_rate 100k; limit_conn server 3; }

@@ -25,7 +25,7 @@ final class TLSTerminator: Sendable {
     let command = command
     try await waitUntil("the TLS front writes its ports") { command.isFinished || fileStatus(portFile) != nil }
     guard !command.isFinished else {
-      throw TestSupportError("no TLS front (python3 and python3-hpack are needed): \(try await command.result())")
+      throw TestSupportError("no TLS front (python3 is needed): \(try await command.result())")
     }
     let text = String(decoding: try readFile(portFile), as: UTF8.self)
     ports = text.split(separator: " ").compactMap { UInt16($0) }

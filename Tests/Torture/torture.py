@@ -18,7 +18,6 @@ PARTS = {
     "realservers": r".*(PROBLEM|LEFT OUT)|\d+ scenarios at",
     "gestures": r"\d+ gestures in ",
     "deb-test": r"[\w ]+: (ok|FAILED|LEFT OUT) ",
-    "frames": r"\d+ seeds|seed \d+:",
     "crowd": r"SIG|another version|server stopped|\d+ of \d+ jobs",
     "crowd-apart": r"SIG|another version|server stopped|\d+ of \d+ jobs",
     "hosts": r"[^:]+: (LEFT OUT|doctor|drop|clock|worker|host|mount|\d+ jobs)",

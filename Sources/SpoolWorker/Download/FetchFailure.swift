@@ -64,7 +64,7 @@ extension Failure {
       case .protocolNotEnabled: .protocol
       case .privateAddress: .privateAddress
       case .badURL: .malformed
-      case .badResponse, .surplus: .badResponse
+      case .badResponse: .badResponse
       case .undecodable: .encoded
       case .outOfMemory, .local: .io
       }

@@ -11,7 +11,6 @@ struct FetchPolicy {
     var isWhole = false
     /// Sends the data's validator, if it has one.
     var isConditional = true
-    var keepsToHTTP1 = false
     /// On a new connection, for one request.
     var isOnFreshConnection = false
     var family = FetchRequest.AddressFamily.any
@@ -29,7 +28,6 @@ struct FetchPolicy {
   /// The properties of a failed request, which determine what else can be tried.
   struct Circumstances: Equatable {
     var wasConditional = false
-    var wasMultiplexed = false
     /// The address family of the connection; nil if there was none, or if the URL contains the address.
     var family: FetchRequest.AddressFamily?
   }
@@ -63,8 +61,6 @@ struct FetchPolicy {
   private var tried: [Fallback] = []
   /// What the server that was reached last did wrong, if no data has come since.
   private var answered: Failure?
-  /// HTTP/1.1 is used because only its framing shows the end of the body.
-  private var wantsFraming = false
 
   /// Progress is counted from 0 again after starting over, but only this many times.
   private static let mostRestarts = 3
@@ -123,11 +119,6 @@ struct FetchPolicy {
       if differences > Self.mostDifferences { manner.connections = 1 }
       guard differences <= Self.mostDifferencesInAll else { throw Failure(.badResponse, reason) }
     case .askUnbounded: manner.connections = 1
-    case .askHTTP1:
-      guard !manner.keepsToHTTP1 else {
-        throw Failure(.badResponse, "\(reason), and HTTP/1.1 was refused\(Self.declare)")
-      }
-      (manner.keepsToHTTP1, wantsFraming) = (true, true)
     case .askDecoded: (manner.isDecoding, manner.connections) = (true, 1)
     }
   }
@@ -167,7 +158,6 @@ struct FetchPolicy {
   /// What else is tried, once each, before the mirror is given up.
   private enum Fallback: String {
     case freshConnection = "a fresh connection"
-    case http1 = "HTTP/1.1"
     case unconditional = "no If-Range"
     case otherFamily = "the other address family"
   }
@@ -178,7 +168,6 @@ struct FetchPolicy {
       answered = failure
       switch fallback {
       case .freshConnection: manner.isOnFreshConnection = true
-      case .http1: manner.keepsToHTTP1 = true
       case .unconditional: manner.isConditional = false
       case .otherFamily: manner.family = circumstances.family == .ipv6 ? .ipv4 : .ipv6
       }
@@ -188,9 +177,6 @@ struct FetchPolicy {
     // A way that leads to no server says nothing about the server that was reached before.
     var failure = failure.code.blame == .server ? answered ?? failure : failure
     if !tried.isEmpty { failure.tried = tried.map(\.rawValue).joined(separator: ", ") }
-    if wantsFraming {
-      failure.reason += "; over HTTP/2 this server does not state the length of the body\(Self.declare)"
-    }
     throw failure
   }
 
@@ -201,7 +187,7 @@ struct FetchPolicy {
     if failure.retryAfter != nil { return [] }
     let family: [Fallback] = circumstances.family == nil || manner.family != .any ? [] : [.otherFamily]
     switch failure.code.otherWay {
-    case .connection: return [circumstances.wasMultiplexed ? .http1 : .freshConnection] + family
+    case .connection: return [.freshConnection] + family
     case .addressFamily: return family
     // Some servers and the proxies in front of them fail on the field.
     case .request: return circumstances.wasConditional && refusesTheForm(failure.status) ? [.unconditional] : []
@@ -213,8 +199,6 @@ struct FetchPolicy {
   private static func refusesTheForm(_ status: Int?) -> Bool {
     status.map { [400, 403, 405, 412, 413, 417, 428, 431, 500, 501].contains($0) } ?? false
   }
-
-  private static let declare = ": declare `size:` or a checksum"
 }
 
 extension PartData {

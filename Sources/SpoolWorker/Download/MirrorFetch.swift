@@ -85,10 +85,6 @@ final class MirrorFetch {
     if isStopped { throw JobStop.cancelled }
     switch result.end {
     case .cancelled: throw JobStop.cancelled
-    case .failed(let failure) where failure.code == .surplus:
-      // libcurl reports this over HTTP/2 only, and not always. Over HTTP/1.1 the length counts.
-      try sink.takeBack()
-      return try next(.again(.askHTTP1, failure.message))
     case .failed(let failure):
       return try next(.failed(mirror.failure(failure, manner), circumstances(plan, result)))
     case .refused: return try await refused(sink, plan, result)
@@ -103,7 +99,7 @@ final class MirrorFetch {
 
   private func circumstances(_ plan: ResumePlan, _ result: FetchResult) -> FetchPolicy.Circumstances {
     FetchPolicy.Circumstances(
-      wasConditional: plan.ifRange != nil, wasMultiplexed: result.isMultiplexed,
+      wasConditional: plan.ifRange != nil,
       family: mirror.isAddress || options.network.addressFamily != .any ? nil : result.addressFamily)
   }
 
@@ -150,7 +146,7 @@ final class MirrorFetch {
       let end = sink.statedEnd ?? size
       return .failed(
         Failure(.shortBody, "\(mirror.parts.host) closed at \(data.length) of \(end) bytes"),
-        FetchPolicy.Circumstances(wasMultiplexed: result.isMultiplexed))
+        FetchPolicy.Circumstances())
     }
     // A 206 may carry less than was requested (RFC 9110 section 15.3.7): request the rest.
     return .ended

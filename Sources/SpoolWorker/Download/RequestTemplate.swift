@@ -73,7 +73,6 @@ struct RequestTemplate {
     var request = common
     request.rangeStart = plan.offset > 0 || plan.last != nil ? plan.offset : nil
     (request.rangeEnd, request.ifRange) = (plan.last, plan.ifRange)
-    request.keepsToHTTP1 = manner.keepsToHTTP1 || isPiece
     request.needsFreshConnection = manner.isOnFreshConnection
     request.addressFamily = manner.family
     request.decodes = manner.isDecoding

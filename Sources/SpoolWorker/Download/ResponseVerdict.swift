@@ -63,8 +63,6 @@ package enum ResponseVerdict {
     case useless = "useless-answer"
     /// A transfer in pieces is not possible: ask for an open range.
     case askUnbounded = "fewer-connections"
-    /// A body that was cut would look whole: ask over HTTP/1.1, whose framing shows the end.
-    case askHTTP1 = "http1"
     /// The body is in a coding, and the job wants it decoded.
     case askDecoded = "decode"
     /// The end of the data is not what this answer says.
@@ -172,9 +170,6 @@ private struct Judge {
       return .fail(Failure(.otherKind, reason, found: Self.text(whole)))
     }
     if let failure = sizeFailure(whole.size) { return .fail(failure) }
-    if response.ending == .stream, asked.request.expected.size == nil, !asked.hasChecksum {
-      return .again(.askHTTP1, "over HTTP/2 without a length, a body that was cut looks whole")
-    }
     guard asked.dataLength > 0 else { return .append(whole) }
     guard let data else { return .replace(whole, .dropped) }
     return oddity == nil ? replacing(data, with: whole) : .replace(whole, .setAside)

@@ -88,7 +88,6 @@ final class ListFetch: RunningTransfer {
         )
       }
       let circumstances = FetchPolicy.Circumstances(
-        wasConditional: false, wasMultiplexed: result.isMultiplexed,
         family: mirror.isAddress ? nil : result.addressFamily)
       let isCoded = problem.code == .encoded && !policy.manner.isDecoding
       // What came is not continued, so it counts as nothing.

@@ -43,9 +43,12 @@ struct TransferLimits {
 
 /// How many transfers at once one server gets: as many as bring more. Pure.
 ///
-/// A server begins with ``ServerNote/firstTransfers``. While it has all that it may have, the bytes that come are measured. Then it gets
-/// twice as many; if these bring at least a quarter more it goes on so, else it goes back, and rests before it tries
-/// again. A server that refuses is ``ServerRests``' concern.
+/// A server begins with ``ServerNote/firstTransfers``. While it has all that it may have, the bytes that come are
+/// measured. Then it gets twice as many; if these bring at least a quarter more it goes on so, else it goes back, and
+/// rests before it tries again. A server that refuses is ``ServerRests``' concern.
+///
+/// Far from a server, a transfer waits long for its first byte, and longer on a new connection. So all transfers are to
+/// have brought something before more of them are measured, and again while they are.
 ///
 /// Times are milliseconds of the loop's clock.
 struct TransferGrowth {
@@ -59,10 +62,14 @@ struct TransferGrowth {
   private(set) var most = ServerNote.firstTransfers
   /// The number before, and the bytes per millisecond that it brought; nil while none is compared.
   private var before: (number: Int, rate: Double)?
-  /// Since when there are as many as there may be, and the bytes that had come by then.
-  private var began: (time: Int64, bytes: UInt64)?
+  /// Since when there are as many as there may be, and what had come by then.
+  private var began: (time: Int64, bytes: UInt64, receipts: Int)?
+  /// There are more than before, and it is not known whether all have their connections.
+  private var isWarmingUp = false
   private var restsUntil: Int64 = .min
   private var bytes: UInt64 = 0
+  /// How many times something came; each transfer counts once for each look.
+  private var receipts = 0
 
   /// The most transfers that there were since the last look: between two of many small files, one fewer runs.
   private var peak = 0
@@ -70,8 +77,11 @@ struct TransferGrowth {
   /// Another transfer begins, and so many run.
   mutating func start(_ transfers: Int) { peak = max(peak, transfers) }
 
-  /// Bytes came.
-  mutating func receive(_ count: UInt64) { bytes &+= count }
+  /// A transfer has brought so many bytes. To be called once for each before ``look(transfers:limit:at:)``.
+  mutating func receive(_ count: UInt64) {
+    bytes &+= count
+    receipts &+= 1
+  }
 
   /// To be called a few times a second while there are transfers.
   /// - Parameters:
@@ -85,20 +95,23 @@ struct TransferGrowth {
       return
     }
     guard let began else {
-      self.began = (now, bytes)
+      self.began = (now, bytes, receipts)
+      return
+    }
+    guard receipts &- began.receipts >= 2 * most else { return }
+    if isWarmingUp {
+      (isWarmingUp, self.began) = (false, (now, bytes, receipts))
       return
     }
     guard now - began.time >= Self.window else { return }
     let rate = Double(bytes &- began.bytes) / Double(now - began.time)
     self.began = nil
     if let before, rate < before.rate * Self.gain { return settle(at: before.number, at: now) }
-    // Nothing came, so more of them would bring nothing either.
-    guard rate > 0 else { return }
     guard most < limit else { return settle(at: most, at: now) }
-    (before, most) = ((most, rate), min(2 * most, limit))
+    (before, most, isWarmingUp) = ((most, rate), min(2 * most, limit), true)
   }
 
   private mutating func settle(at number: Int, at now: Int64) {
-    (most, before, began, restsUntil) = (number, nil, nil, now + Self.rest)
+    (most, before, began, isWarmingUp, restsUntil) = (number, nil, nil, false, now + Self.rest)
   }
 }

@@ -61,9 +61,6 @@ final class EasyHandle {
     return ccurl_get_offset(pointer, info, &offset) == CURLE_OK ? offset : nil
   }
 
-  /// Streams of HTTP/2 and later have an end of their own.
-  var isMultiplexed: Bool { number(CURLINFO_HTTP_VERSION) >= CURL_HTTP_VERSION_2_0 }
-
   /// Bytes of the body that the server announced; nil if it did not.
   var contentLength: UInt64? { offset(CURLINFO_CONTENT_LENGTH_DOWNLOAD_T).flatMap { UInt64(exactly: $0) } }
 

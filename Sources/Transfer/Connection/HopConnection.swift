@@ -19,12 +19,9 @@ final class HopConnection {
   /// The next request needs a new connection: the one at hand had unread bytes, or was left in the middle of an answer.
   private(set) var mustBeFresh = false
   /// libcurl was about to send this hop's request a second time.
-  private(set) var wasRepeated = false
+  private var wasRepeated = false
   /// The connection that this hop's request went to; over TLS and SSH only.
   private var entered: OpenSockets.Connection?
-  /// Whether the connection made for the next request speaks HTTP/2; nil if none was made, or the TLS library does not
-  /// show it.
-  private var negotiatedHTTP2: Bool?
   /// The peer announced the end of its data (close_notify).
   private(set) var sawCloseNotify = false
 
@@ -45,7 +42,7 @@ final class HopConnection {
     case .tls:
       // Session tickets may be waiting, and look like unread bytes. A fresh connection is not shared, even if an
       // earlier one had the same ports.
-      guard sockets.enter(connection, self, isShareable: negotiatedHTTP2) || mustBeFresh else {
+      guard sockets.enter(connection, self) || mustBeFresh else {
         mustBeFresh = true
         return .startsAgain
       }
@@ -57,10 +54,8 @@ final class HopConnection {
     return .goesOut
   }
 
-  /// libcurl is about to repeat a request that was sent: it does so if a reused connection turns out to be dead, or if
-  /// a stream was refused. The second answer would be appended to the first; and after HTTP_1_1_REQUIRED (RFC 9113, 7)
-  /// libcurl 7.88 lets several transfers share one HTTP/1.1 connection, and mixes their bodies. So the hop begins
-  /// again, once, over HTTP/1.1 on a connection of its own.
+  /// libcurl is about to repeat a request that was sent: it does so if a reused connection turns out to be dead. The
+  /// second answer would be appended to the first. So the hop begins again, once, on a connection of its own.
   func sendAgain(hasAnswer: Bool) -> Decision {
     defer { (wasRepeated, mustBeFresh) = (true, true) }
     return wasRepeated || hasAnswer ? .isCut : .startsAgain
@@ -79,7 +74,7 @@ final class HopConnection {
   func leave() {
     if let entered { sockets.leave(entered, self) }
     sockets.forget(self)
-    (entered, negotiatedHTTP2) = (nil, nil)
+    entered = nil
   }
 
   // MARK: What it tells
@@ -102,22 +97,6 @@ final class HopConnection {
   func receive(tlsMessage: UnsafeRawBufferPointer, isPaused: Bool) {
     if let entered, !isPaused { sockets.noteRecord(on: entered) }
     if tlsMessage.count == 2, tlsMessage[1] == 0 { sawCloseNotify = true }
-    // The last such message counts.
-    if let isHTTP2 = Self.choosesHTTP2(tlsMessage) { negotiatedHTTP2 = isHTTP2 }
-  }
-
-  /// Whether the server chooses HTTP/2 by this message (ALPN, RFC 7301); nil if the message does not decide.
-  ///
-  /// The choice is in the ServerHello of TLS 1.2 and in the EncryptedExtensions of TLS 1.3 (RFC 8446, 4 and 4.3.1),
-  /// which has a ServerHello, too.
-  private static func choosesHTTP2(_ message: UnsafeRawBufferPointer) -> Bool? {
-    let (serverHello, encryptedExtensions): (UInt8, UInt8) = (2, 8)
-    guard message.count > 4, [serverHello, encryptedExtensions].contains(message[0]),
-      Int(message[1]) << 16 | Int(message[2]) << 8 | Int(message[3]) == message.count - 4
-    else { return nil }
-    // The whole extension: its number 16, the lengths of itself, of its list and of the one name in it, the name.
-    let choice: [UInt8] = [0, 16, 0, 5, 0, 3, 2, UInt8(ascii: "h"), UInt8(ascii: "2")]
-    return message.indices.dropLast(choice.count - 1).contains { message[$0...].starts(with: choice) }
   }
 }
 
@@ -129,8 +108,6 @@ final class OpenSockets {
   private var descriptors: Set<Int32> = []
   /// Who uses each connection.
   private var users: [Connection: Set<ObjectIdentifier>] = [:]
-  /// Connections that are known to speak HTTP/2, which several may share.
-  private var shareable: Set<Connection> = []
   /// The open socket of each connection that has had a request. Its ports do not change before it is closed.
   private var known: [Connection: Int32] = [:]
 
@@ -161,7 +138,6 @@ final class OpenSockets {
     openers[descriptor] = nil
     // Its number, and its ports, may be another connection's next.
     known = known.filter { $0.value != descriptor }
-    if let port = port(descriptor, getsockname) { shareable = shareable.filter { $0.localPort != port } }
     return Glibc.close(descriptor)
   }
 
@@ -171,20 +147,9 @@ final class OpenSockets {
   }
 
   /// Lets `user` onto a connection.
-  ///
-  /// libcurl 7.88 gives a transfer that may share a connection of HTTP/2 one of HTTP/1.1 that is in use, if its host
-  /// spoke HTTP/2 before. Each would get the other's answer.
-  /// - Parameter isShareable: whether it speaks HTTP/2; nil if that is not known of this connection.
-  /// - Returns: false if others use it, and it is not known to speak HTTP/2.
-  func enter(_ connection: Connection, _ user: AnyObject, isShareable: Bool?) -> Bool {
-    switch isShareable {
-    case true?: shareable.insert(connection)
-    // Another connection had the same ports.
-    case false?: shareable.remove(connection)
-    case nil: break
-    }
-    let others = users[connection, default: []].subtracting([ObjectIdentifier(user)])
-    guard others.isEmpty || shareable.contains(connection) else { return false }
+  /// - Returns: false if others use it: each would get the other's answer.
+  func enter(_ connection: Connection, _ user: AnyObject) -> Bool {
+    guard users[connection, default: []].subtracting([ObjectIdentifier(user)]).isEmpty else { return false }
     users[connection, default: []].insert(ObjectIdentifier(user))
     return true
   }
@@ -202,7 +167,7 @@ final class OpenSockets {
   private static let floodRecords = 1000
   private static let floodTime: Milliseconds = 5000
 
-  /// Counts a record that is not known to be part of an answer. HTTP/2 frames without end, such as SETTINGS, keep
+  /// Counts a record that is not known to be part of an answer. Records without end, such as session tickets, keep
   /// libcurl 7.88 within one curl_multi_perform(3), and so hold up all transfers, timeouts and signals. The connection
   /// is shut down here, within one of libcurl's callbacks.
   func noteRecord(on connection: Connection) {

@@ -95,8 +95,7 @@ final class Exchange {
     facts.requestWasSent = timing.requestWasSent
     facts.framing = reader.framing
     facts.headCame = response != nil
-    let mayEndByClose = url.scheme.channel == .tls && !handle.isMultiplexed
-    facts.closeWasAnnounced = mayEndByClose ? connection.sawCloseNotify : nil
+    facts.closeWasAnnounced = url.scheme.channel == .tls ? connection.sawCloseNotify : nil
     facts.bytesReceived = bytesReceived
     facts.connectTimeoutSeconds = request.effectiveConnectTimeoutSeconds
     facts.detail = handle.errorText
@@ -282,7 +281,7 @@ final class Exchange {
   func result(_ end: FetchResult.End, now: Milliseconds) -> FetchResult {
     FetchResult(
       end: end, response: response, bytesReceived: bytesReceived, addressFamily: handle?.addressFamily,
-      isMultiplexed: handle?.isMultiplexed ?? false, isOfOtherServer: url.server != route.origin.server,
+      isOfOtherServer: url.server != route.origin.server,
       seconds: timing.seconds(at: now),
       times: timing.times(at: now), pace: timing.finalPace(at: now))
   }
@@ -397,10 +396,8 @@ final class Exchange {
   }
 
   private func setHTTP(_ setup: inout EasyOptions, _ handle: EasyHandle) {
-    let mayShare = !request.keepsToHTTP1 && !connection.wasRepeated
-    setup.long(CURLOPT_HTTP_VERSION, Int(mayShare ? CURL_HTTP_VERSION_2TLS : CURL_HTTP_VERSION_1_1))
-    // Plain http has nothing to multiplex, and libcurl 7.88 would wait for the first transfer to end.
-    setup.flag(CURLOPT_PIPEWAIT, url.scheme.channel == .tls && mayShare)
+    // HTTP/2 is slower (Benchmarks/NOTES.md), and with libcurl a stream that was cut may look whole.
+    setup.long(CURLOPT_HTTP_VERSION, Int(CURL_HTTP_VERSION_1_1))
     setup.long(CURLOPT_HTTP09_ALLOWED, 0)
     setup.flag(CURLOPT_NOBODY, request.wantsHeadOnly)
     setup.flag(CURLOPT_HTTP_CONTENT_DECODING, request.decodes)

@@ -9,8 +9,7 @@ struct HopFacts {
   /// The connection, TLS included, was ready, and the request went out.
   var requestWasSent = false
   var headCame = false
-  /// Whether the peer announced the end (close_notify), where a body may end with the connection: over TLS, but not
-  /// over HTTP/2; nil elsewhere.
+  /// Whether the peer announced the end (close_notify), over TLS; nil elsewhere.
   var closeWasAnnounced: Bool?
   /// Nil for FTP and SFTP, and without a head.
   var framing: ResponseHead.Framing?
@@ -93,15 +92,12 @@ private func answerFailure(of hop: HopFacts, with code: CURLcode) -> TransferFai
     return hop.failure(.cut, "\(hop.host) closed the connection without an answer")
   case CURLE_BAD_CONTENT_ENCODING where hop.bytesReceived == 0:
     return hop.failure(.undecodable, "the body from \(hop.host) cannot be decoded")
-  // The byte too many is not delivered: nghttp2 resets the stream when it comes.
-  case CURLE_HTTP2_STREAM where hop.framing == .length(hop.bytesReceived):
-    return hop.failure(.surplus, "\(hop.host) sent more than the \(hop.bytesReceived) bytes that it announced")
   // libcurl has one code for a broken connection and for nonsense on one that works.
   case CURLE_RECV_ERROR where hop.detail.utf8.contains("chunked-encoding".utf8):
     return hop.failure(.badResponse, "malformed chunk from \(hop.host), \(hop.tally)")
   case CURLE_RECV_ERROR where hop.detail.utf8.contains("response headers".utf8):
     return hop.failure(.badResponse, "too many header fields from \(hop.host)")
-  case CURLE_RECV_ERROR, CURLE_SEND_ERROR, CURLE_HTTP2, CURLE_HTTP2_STREAM, CURLE_SSH:
+  case CURLE_RECV_ERROR, CURLE_SEND_ERROR, CURLE_SSH:
     guard hop.requestWasSent else {
       return hop.failure(
         .connect, "connection to \(hop.host) port \(hop.port) lost before the request\(hop.systemReason)")

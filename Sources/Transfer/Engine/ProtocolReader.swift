@@ -57,9 +57,7 @@ private struct HTTPReader: ProtocolReader {
     switch reader.take(line) {
     case .nothing: return .nothing
     case .malformed(let reason): return badResponse(reason)
-    case .head(var head):
-      head.isMultiplexed = handle.isMultiplexed
-      return receive(head)
+    case .head(let head): return receive(head)
     }
   }
 

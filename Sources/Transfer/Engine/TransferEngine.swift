@@ -242,11 +242,7 @@ package final class TransferEngine {
     // A reset keeps the last errno (CURLINFO_OS_ERRNO(3)), so a handle that failed is not used again.
     guard reusable, code == CURLM_OK, idleHandles.count < Self.mostIdle, !handle.hasOwnSecrets else { return }
     curl_easy_reset(handle.pointer)
-    // A handle keeps its buffer while others are on its HTTP/2 connection (libcurl 7.88), and from then on refuses
-    // another size.
-    if ccurl_set_long(handle.pointer, CURLOPT_BUFFERSIZE, EasyHandle.bufferSize) == CURLE_OK {
-      idleHandles.append(handle)
-    }
+    idleHandles.append(handle)
   }
 
   private func failAll(_ code: CURLMcode) {

@@ -41,9 +41,6 @@ package struct FetchRequest: Sendable {
   /// set (``TransferEngine/forget(_:)``);
   /// nil for a fetch on its own.
   package var group: ID?
-  /// Uses HTTP/1.1 only: its framing distinguishes a complete body from a cut one, and each fetch has its own
-  /// connection.
-  package var keepsToHTTP1 = false
   package var needsFreshConnection = false
   package var addressFamily = AddressFamily.any
   /// `If-None-Match` and the like (RFC 9110, 13.1), one an element: sent on each hop. The answer may be 304.

@@ -14,8 +14,6 @@ package struct FetchResult: Sendable {
   package var bytesReceived: UInt64 = 0
   /// The family of the address that answered last, or was to answer; nil without a connection.
   package var addressFamily: FetchRequest.AddressFamily?
-  /// The last connection spoke HTTP/2 or later.
-  package var isMultiplexed = false
   /// A redirect led to another server, which answered last, or was to answer.
   package var isOfOtherServer = false
   /// From the call of `fetch` to the end.
@@ -51,8 +49,6 @@ package struct TransferFailure: Error, Equatable, Sendable {
     /// The URL or a header line of the request is malformed.
     case badURL
     case badResponse
-    /// More came than the answer announced.
-    case surplus
     /// The body is in a coding that libcurl cannot decode.
     case undecodable
     case outOfMemory

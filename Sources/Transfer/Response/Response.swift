@@ -34,8 +34,6 @@ package struct Response: Sendable {
     case announced
     /// By the end of the connection: a body that was cut may look whole.
     case connection
-    /// By the end of an HTTP/2 stream: a body that was cut may look whole.
-    case stream
     /// By the server's reply that all is sent (FTP's 226); the length is not known before.
     case reply
   }
@@ -110,7 +108,6 @@ package struct Response: Sendable {
       switch framing {
       case .none, .length, .chunked, .invalid: .announced
       case .close: .connection
-      case .stream: .stream
       }
     let codings = head.members("content-encoding").filter(Self.isCoding)
     coding = codings.isEmpty ? nil : codings.joined(separator: ", ")

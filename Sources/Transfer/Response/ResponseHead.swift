@@ -4,9 +4,6 @@ package struct ResponseHead: Sendable {
   /// In the order received; names in lower case, values without the blanks around them. Bytes that are no UTF-8 are
   /// U+FFFD; in Location they are percent-encoded.
   package let fields: [(name: String, value: String)]
-  /// It came over HTTP/2 or later. libcurl shows no difference between a stream that was reset with NO_ERROR and one
-  /// that ended (END_STREAM, RFC 9113, 8.1), unless there is a Content-Length.
-  package var isMultiplexed = false
 
   package init(status: Int, fields: [(name: String, value: String)]) {
     (self.status, self.fields) = (status, fields)
@@ -57,8 +54,6 @@ package struct ResponseHead: Sendable {
     case chunked
     /// The connection is closed at the end; a body that was cut may look the same.
     case close
-    /// The stream ends; a stream that was cut may look the same.
-    case stream
     /// The reason why the end cannot be found.
     case invalid(String)
   }
@@ -72,7 +67,7 @@ package struct ResponseHead: Sendable {
     // A list of equal members is one value (RFC 9112, 6.3, 5.). Checked here, as libcurl takes the last member, and
     // ignores a length that is too large for it.
     let lengths = members("content-length")
-    guard let text = lengths.first else { return isMultiplexed ? .stream : .close }
+    guard let text = lengths.first else { return .close }
     guard lengths.allSatisfy({ $0.utf8.elementsEqual(text.utf8) }) else {
       return .invalid("contradictory Content-Length fields")
     }
@@ -153,7 +148,7 @@ package struct HeadReader {
     fields.append((name, name == "location" ? percentEncoded(value) : String(decoding: value, as: UTF8.self)))
   }
 
-  /// `HTTP/1.1 206 Partial Content`, `HTTP/2 206 `
+  /// `HTTP/1.1 206 Partial Content`
   private static func status(of line: UnsafeRawBufferPointer) -> Int? {
     let words = line.split(separator: 0x20, maxSplits: 2, omittingEmptySubsequences: false)
     guard words.count >= 2, words[1].count == 3, let code = decimal(words[1]), code >= 100

@@ -36,7 +36,6 @@ func checkAnswer(_ bytes: [UInt8]) throws(Violation) {
   case .complete: try answer.checkComplete()
   // Either would be asked again as before, without end.
   case .again(.startOver, _), .again(.useless, _): try require(plan.offset > 0, "from 0 again, after from 0")
-  case .again(.askHTTP1, _): try require(head.framing == .stream, "over HTTP/1.1, where the end of the body is known")
   case .again(.askDecoded, _):
     try require(job.request.encoded == .decode && answer.isCoded, "what is in no coding, or is not to be decoded")
   case .again(.differs, _): try require(false, "no byte has come that could differ")

@@ -79,7 +79,7 @@ func checkHead(_ bytes: [UInt8]) throws(Violation) {
         $0.split(separator: ",").allSatisfy { UInt64($0.trimmingBlanks) == length }
       }, "one of several lengths")
   case .chunked: try require(hasCoding(head), "chunks that were not announced")
-  case .close, .stream:
+  case .close:
     try require(head.first("content-length") == nil && !hasCoding(head), "an end left aside")
   case .invalid(let reason): try require(!hasControls(reason), "a reason that steers a terminal")
   }

@@ -3,9 +3,9 @@ import TestSupport
 
 /// `LyingServer DIR`: serves each behaviour on ports of its own until standard input ends, for clients other than
 /// spoolrun. In DIR, which has to exist, it leaves what a judge has to know, and `index` last. That has a line for
-/// each behaviour, fields separated by tabs: name, group, ports (http, https, https that ends without close_notify,
-/// HTTP/2 or HTTP/1.1 as the client likes; 0: not served so), what the job declares, the fields of the journal's
-/// `response:` line. The bytes held and to be had are in `DIR/N.holds` and `DIR/N.final`, N counted from 0.
+/// each behaviour, fields separated by tabs: name, group, ports (http, https, https that ends without close_notify;
+/// 0: not served so), what the job declares, the fields of the journal's `response:` line. The bytes held and to be had
+/// are in `DIR/N.holds` and `DIR/N.final`, N counted from 0.
 ///
 /// The last line's server is an honest one that stops in the middle, for making interrupted downloads: `/VERSION/K`
 /// sends the first K bytes of `previous` or `payload`, then nothing more.
@@ -21,17 +21,15 @@ struct Serve {
     let servers = try all.map { try ScriptedServer($1.script) }
     let announcing = try await TLSFront(to: servers, authority: authority, announcesEnd: true, lifetime: lifetime)
     let cutting = try await TLSFront(to: servers, authority: authority, announcesEnd: false, lifetime: lifetime)
-    let multiplexing = try await HTTP2Front(to: servers, authority: authority, lifetime: lifetime)
     let stopping = try ScriptedServer(stopInTheMiddle)
 
     var index = ""
     for (number, (group, behaviour)) in all.enumerated() {
       let ports: [UInt16] =
         switch group {
-        case http2: [0, 0, 0, multiplexing.ports[number]]
-        case truncated: [0, 0, cutting.ports[number], 0]
-        case framing: [servers[number].port, announcing.ports[number], cutting.ports[number], 0]
-        default: [servers[number].port, announcing.ports[number], 0, 0]
+        case truncated: [0, 0, cutting.ports[number]]
+        case framing: [servers[number].port, announcing.ports[number], cutting.ports[number]]
+        default: [servers[number].port, announcing.ports[number], 0]
         }
       let declares = [
         behaviour.declares.contains(.size) ? "size" : "", behaviour.declares.contains(.checksum) ? "crc32" : "",
@@ -43,14 +41,14 @@ struct Serve {
       try writeFile("\(directory)/\(number).holds", behaviour.holds)
       try writeFile("\(directory)/\(number).final", behaviour.final)
     }
-    index += "stops in the middle\t\t\(stopping.port)\t0\t0\t0\t\t\n"
+    index += "stops in the middle\t\t\(stopping.port)\t0\t0\t\t\n"
     try writeFile("\(directory)/index.new", Array(index.utf8))
     guard rename("\(directory)/index.new", "\(directory)/index") == 0 else {
       throw TestSupportError("rename", "\(directory)/index", errno: errno)
     }
     var byte: UInt8 = 0
     while read(STDIN_FILENO, &byte, 1) > 0 {}
-    withExtendedLifetime((announcing, cutting, multiplexing)) {}
+    withExtendedLifetime((announcing, cutting)) {}
     for server in servers + [stopping] { server.stop() }
   }
 }
@@ -60,12 +58,10 @@ private let lifetime = 7200
 
 private let framing = "framing, cuts, stalls"
 private let truncated = "truncated TLS"
-private let http2 = "HTTP/2"
 
 private let groups = [
   ("206 and 416", rangeBehaviours), ("validators", validatorBehaviours), (framing, framingBehaviours),
   ("statuses", statusBehaviours), ("encodings and heads", encodingBehaviours), (truncated, tlsBehaviours),
-  (http2, http2Behaviours + resetHTTP2Behaviours + http2ConnectionBehaviours),
 ]
 
 private let stopInTheMiddle: ScriptedServer.Script = { request, reply in

@@ -19,57 +19,22 @@ let lengths: [Int?] = [nil, 0, 1, 4095, 4096, n - 1, n, n + 1]
 func check(_ behaviour: Behaviour) async throws {
   try await slots.withSlot {
     let server = try ScriptedServer(behaviour.script)
-    try await check(behaviour, server) { server.url($0) }
+    try await check(behaviour, server)
   }
 }
 
-/// The same over HTTP/2. `jobs`: how many at a time, all of them on one connection.
-func checkOverHTTP2(_ behaviour: Behaviour, jobs: Int) async throws {
-  try await slots.withSlot {
-    let fronted = try await FrontedBehaviours.shared.value
-    let (server, base) = try #require(fronted.servers[behaviour.name])
-    try await check(behaviour, server, jobs: jobs, ["--cacert", fronted.authority.authority]) { base + $0 }
-  }
-}
-
-/// All behaviours over HTTP/2, behind one front: to start one for each would take longer than what is tried.
-private struct FrontedBehaviours: Sendable {
-  let authority: CertificateAuthority
-  /// By the behaviour's name: the server, and the URL of its root.
-  let servers: [String: (server: ScriptedServer, base: String)]
-  private let front: HTTP2Front
-
-  static let shared = Task { try await FrontedBehaviours() }
-
-  private init() async throws {
-    let behaviours = http2Behaviours + resetHTTP2Behaviours + http2ConnectionBehaviours
-    let servers = try behaviours.map { try ScriptedServer($0.script) }
-    authority = try await CertificateAuthority()
-    let front = try await HTTP2Front(to: servers, authority: authority, lifetime: 7200)
-    self.front = front
-    self.servers = Dictionary(
-      uniqueKeysWithValues: behaviours.indices.map {
-        (behaviours[$0].name, (servers[$0], "https://127.0.0.1:\(front.ports[$0])"))
-      })
-  }
-}
-
-private func check(
-  _ behaviour: Behaviour, _ server: ScriptedServer, jobs: Int = 8, _ options: [String] = [],
-  url: (String) -> String
-) async throws {
+private func check(_ behaviour: Behaviour, _ server: ScriptedServer) async throws {
   let spool = try TemporarySpool()
   for length in lengths {
     let name = jobName(length)
-    let job = jobText(behaviour, url: url("/\(name)"))
+    let job = jobText(behaviour, url: server.url("/\(name)"))
     if let length {
       try spool.addPartial(name, job: job, facts: behaviour.facts, part: behaviour.data(length))
     } else {
       try spool.drop(name, job)
     }
   }
-  let result = try await spoolrun(
-    ["run", "--once", "--jobs", "\(jobs)", "--per-host", "\(jobs)"] + options + [spool.root])
+  let result = try await spoolrun(["run", "--once", "--jobs", "8", "--per-host", "8", spool.root])
   server.stop()
   let judge = Judge(behaviour: behaviour, spool: spool, server: server)
   for length in lengths { try judge.job(length) }

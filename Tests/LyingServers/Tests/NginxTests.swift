@@ -4,7 +4,7 @@ import TestSupport
 
 @testable import LyingServer
 
-/// The same promises against a real server, over HTTP/1.1, TLS and HTTP/2.
+/// The same promises against a real server, over plain connections and TLS.
 @Suite(.enabled("needs openssl and nginx") { try await Need.nginx.isMet() })
 struct NginxTests {
   /// Six megabytes: six seconds at the slow location's pace.
@@ -32,8 +32,7 @@ struct NginxTests {
     }
   }
 
-  /// More jobs than connections, of which HTTP/2 has one: handles are used again while other transfers are on their
-  /// connection.
+  /// More jobs than connections.
   @Test(arguments: NginxRig.Scheme.allCases)
   func sharesConnections(_ scheme: NginxRig.Scheme) async throws {
     try await withRig { rig, authority in

@@ -38,33 +38,6 @@ import TestSupport
     #expect(server.problems == [])
   }
 
-  /// Both protocols come to one script, and frames that say the same as text do.
-  @Test(
-    .enabled("needs openssl, python3, python3-hpack and curl") {
-      try await Need.areMet(.http2, .program("curl"))
-    }, arguments: ["--http2", "--http1.1"])
-  func curlAgreesOverHTTP2(version: String) async throws {
-    let server = try ScriptedServer { request, reply in
-      if let stream = HTTP2Stream(request, reply) {
-        try Origin().answer(request, stream)
-      } else {
-        try Origin().answer(request, reply)
-      }
-    }
-    let authority = try await CertificateAuthority()
-    let front = try await HTTP2Front(to: [server], authority: authority)
-    let directory = try TemporaryDirectory()
-    let file = "\(directory.path)/data"
-    try await runTool([
-      "/usr/bin/curl", "-sS", "-f", version, "--cacert", authority.authority, "-r", "4000-", "-o", file,
-      front.url("/x"),
-    ])
-    #expect(digest(try readFile(file)) == digest(Array(payload[4000...])))
-    #expect(server.requests.map(ask) == ["range 4000"])
-    #expect(server.requests.map(\.version) == [version == "--http2" ? "HTTP/2" : "HTTP/1.1"])
-    #expect(server.problems == [])
-  }
-
   @Test func processes() async throws {
     let result = try await run(["/bin/sh", "-c", "echo out; echo err >&2; pwd; exit 3"], directory: "/usr")
     #expect(result.status == .exited(3))

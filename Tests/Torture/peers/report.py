@@ -135,7 +135,7 @@ def document(outcomes: Outcomes, tools: list[Tool], seconds: float) -> str:
         "",
         f"Written by `make peers` at {datetime.now(timezone.utc):%Y-%m-%d %H:%M} UTC; nothing in here was put in by hand. "
         f"{versions}. {len(behaviours)} behaviours of a server, the very ones of the tests (`Tests/LyingServers`), over http and https, "
-        f"with and without a proper end of the encryption, over HTTP/2 for whoever speaks it, and from up to six lengths of what was "
+        f"with and without a proper end of the encryption, and from up to six lengths of what was "
         f"there already: {len(outcomes)} trials in {seconds / 60:.0f} minutes.",
         "",
         "What was there is of the version that the server had before; in most behaviours it has another one now, or "

@@ -5,7 +5,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-TRANSPORTS = ["http", "https", "https, cut", "HTTP/2"]
+TRANSPORTS = ["http", "https", "https, cut"]
 
 
 @dataclass(frozen=True, eq=False)

@@ -34,7 +34,7 @@ class Answer:
     version: Version | None = None
     total: int | None = None
     validator: str | None = None
-    # The other ending, for HTTP/2.
+    # Another ending.
     code: int = 0
     # After so many bytes of the body.
     act_at: int | None = None
@@ -72,8 +72,7 @@ class Sent:
     total: int | None
     validator: str | None
     # All bytes that were sent as the body, and how it ended: `whole` by a length or a last chunk, `closed` by the
-    # connection's end in good order, `h2` by END_STREAM without any length, `packed` in a coding that was not
-    # requested, `cut`.
+    # connection's end in good order, `packed` in a coding that was not requested, `cut`.
     body: bytes = b""
     how: str = "cut"
     is_page: bool = False

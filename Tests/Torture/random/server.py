@@ -9,7 +9,6 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
-import frames
 from replies import REASONS, Answer, Request, Sent, answer, honest, page
 from trial import SECRET, Step, Trial
 
@@ -131,12 +130,12 @@ class Server:
 
     async def __aenter__(self) -> "Server":
         self.listeners = []
-        for transport in ("http", "https", "h2"):
+        for transport in ("http", "https"):
             context = None
             if transport != "http":
                 context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
                 context.load_cert_chain(self.work / "server.pem", self.work / "server.key")
-                context.set_alpn_protocols(["h2", "http/1.1"] if transport == "h2" else ["http/1.1"])
+                context.set_alpn_protocols(["http/1.1"])
             listener = await asyncio.start_server(self.connected, "127.0.0.1", 0, ssl=context, limit=1 << 17, backlog=1000)
             self.ports[transport] = listener.sockets[0].getsockname()[1]
             self.listeners.append(listener)
@@ -166,10 +165,7 @@ class Server:
         writer.transport.set_write_buffer_limits(high=1, low=0)
         secure = writer.get_extra_info("ssl_object")
         try:
-            if secure is not None and secure.selected_alpn_protocol() == "h2":
-                await Http2(self, reader, writer).serve()
-            else:
-                await Http1(self, reader, writer, secure is not None).serve()
+            await Http1(self, reader, writer, secure is not None).serve()
         except (OSError, asyncio.IncompleteReadError, asyncio.TimeoutError, asyncio.CancelledError, ssl.SSLError):
             # The client has closed the connection, as it may, or the run has ended.
             pass
@@ -280,96 +276,3 @@ class Http1:
         else:
             self.writer.close()
             await self.writer.wait_closed()
-
-
-class Http2:
-    def __init__(self, server: Server, reader: asyncio.StreamReader, writer: asyncio.StreamWriter):
-        self.server = server
-        self.reader = reader
-        self.writer = writer
-        self.fields = frames.Fields()
-        self.tasks: set[asyncio.Task] = set()
-
-    async def serve(self) -> None:
-        await self.reader.readexactly(len(frames.PREFACE))
-        self.writer.write(frames.frame(frames.SETTINGS, 0, 0))
-        try:
-            while True:
-                kind, flags, stream, payload = await frames.read_frame(self.reader)
-                if kind == frames.SETTINGS and not flags & frames.ACK:
-                    self.writer.write(frames.frame(frames.SETTINGS, frames.ACK, 0))
-                elif kind == frames.PING and not flags & frames.ACK:
-                    self.writer.write(frames.frame(frames.PING, frames.ACK, 0, payload))
-                elif kind == frames.HEADERS:
-                    task = asyncio.create_task(self.respond(stream, self.fields.of(flags, payload)))
-                    self.tasks.add(task)
-                    task.add_done_callback(self.ended)
-        finally:
-            for task in self.tasks:
-                task.cancel()
-
-    def ended(self, task: asyncio.Task) -> None:
-        self.tasks.discard(task)
-        if not task.cancelled():
-            # Any error means that the client has left.
-            task.exception()
-
-    async def respond(self, stream: int, fields: dict[str, str]) -> None:
-        play, host = self.server.find(fields.get(":authority", ""))
-        if play is None:
-            self.writer.write(frames.reset(stream, 2))
-            return
-        if answered := play.answer(host, Request(fields[":path"], fields)):
-            await self.send(stream, play, *answered)
-
-    async def send(self, stream: int, play: Play, made: Answer, sent: Sent, step: Step) -> None:
-        fields = list(made.fields) + [("date", "Mon, 01 Jun 2026 00:00:00 GMT")]
-        if made.announced is not None:
-            fields.append(("content-length", str(made.announced)))
-        sent.words = f"HTTP/2 {made.status} / " + " / ".join(f"{name}: {value}" for name, value in fields)
-        end = made.cut if made.cut is not None else len(made.body)
-        is_good = made.cut is None and made.framing not in ("bad chunk", "no last chunk")
-        announced = made.announced
-        if made.status == 200:
-            sent.total = announced
-        sent.body = made.body[:end]
-        if announced is not None and end == announced:
-            # Only its length counts, whatever comes after it.
-            sent.how = "whole"
-        elif announced == 0:
-            # libcurl does not read a body whose length is 0, so it does not notice one.
-            sent.body, sent.how = b"", "whole"
-        elif is_good:
-            sent.how = "h2" if announced is None else "cut"
-        if step.encoding in ("gzip", "br"):
-            sent.how = "packed"
-        play.sent.append(sent)
-        if is_good and not made.body:
-            self.writer.write(frames.head(stream, made.status, fields, ends=True))
-            return
-        self.writer.write(frames.head(stream, made.status, fields))
-        at = 0
-        for stop in sorted({end} | ({made.act_at} if made.act_at is not None and made.act_at < end else set())):
-            ends = stop == end and is_good
-            # An empty frame that ends it, or the last bytes.
-            apart = ends and made.code % 2 == 1
-            self.writer.write(frames.data(stream, made.body[at:stop], ends=ends and not apart) + (frames.data(stream, b"", ends=True) if apart else b""))
-            at = stop
-            await self.writer.drain()
-            if stop == made.act_at or (made.act_at is not None and made.act_at >= end and stop == end):
-                await asyncio.sleep(step.pause)
-                play.act(play, step.act)
-        if is_good or made.end == "stall":
-            return
-        code = frames.CODES[made.code]
-        if made.framing == "bad chunk" and made.cut is None:
-            self.writer.write(frames.frame(frames.DATA, 0, 0, b"nonsense"))
-        elif made.end == "goodbye":
-            self.writer.write(frames.goaway(stream, code))
-            await self.writer.drain()
-            self.writer.close()
-        elif made.end == "fin":
-            await self.writer.drain()
-            self.writer.transport.abort()
-        else:
-            self.writer.write(frames.reset(stream, code))

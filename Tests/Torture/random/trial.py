@@ -8,7 +8,7 @@ from functools import lru_cache
 
 # The mark of a secret, wherever one is sent: no log and no journal may have it.
 SECRET = "S3CR3T"
-TRANSPORTS = ["http", "https", "h2"]
+TRANSPORTS = ["http", "https"]
 
 
 @lru_cache(maxsize=1000)
@@ -288,7 +288,7 @@ class _Drawing:
         return step
 
     def trial(self) -> Trial:
-        transport = self.choose({"http": 6, "https": 1.5, "h2": 3})
+        transport = self.choose({"http": 6, "https": 3})
         resources = self.resources()
         ways = self.ways(resources)
         urls = [resource.url for resource in resources] + [way.url for way in ways]

@@ -1,5 +1,5 @@
-// Go's server: `origin ROOT PORT [KEY CERTIFICATE]`. As origin.py, and files by http.ServeContent and http.FileServer,
-// HTTP/2 with a certificate.
+// Go's server: `origin ROOT PORT [KEY CERTIFICATE]`. As origin.py, and files by http.ServeContent and http.FileServer;
+// with TLS if there is a certificate.
 package main
 
 import (

@@ -1,10 +1,10 @@
-// Node's servers: `node origin.js ROOT PORT [KEY CERTIFICATE [h2]]`. As origin.py, and files by createReadStream under
+// Node's servers: `node origin.js ROOT PORT [KEY CERTIFICATE]`. As origin.py, and files by createReadStream under
 // /plain, /weak, /date, /none, /noranges (what they are is said in servers.py), /moved and /forced.
 'use strict'
 const fs = require('fs')
 const path = require('path')
 const zlib = require('zlib')
-const [root, port, key, certificate, version] = process.argv.slice(2)
+const [root, port, key, certificate] = process.argv.slice(2)
 const seen = new Map()
 
 function rangeOf(request, tag, modified, size) {
@@ -47,7 +47,6 @@ async function serveDying(request, response, name, query) {
   else response.write(body.subarray(0, Number(query.get('at'))))
   setTimeout(() => {
     if (kind !== 'reset') response.destroy()
-    else if (version === 'h2' && response.stream) response.stream.close(2)
     // Node 20 ends with a failed assertion on a TLS socket.
     else if (key) request.socket.destroy()
     else request.socket.resetAndDestroy()
@@ -70,7 +69,6 @@ function serve(request, response) {
   }
 }
 
-const tls = key && { key: fs.readFileSync(key), cert: fs.readFileSync(certificate), allowHTTP1: true }
-const server = version === 'h2' ? require('http2').createSecureServer(tls, serve)
-  : tls ? require('https').createServer(tls, serve) : require('http').createServer(serve)
+const tls = key && { key: fs.readFileSync(key), cert: fs.readFileSync(certificate) }
+const server = tls ? require('https').createServer(tls, serve) : require('http').createServer(serve)
 server.listen(Number(port), '127.0.0.1')

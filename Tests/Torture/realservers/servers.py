@@ -41,7 +41,7 @@ class Place:
     key: Path
     certificate: Path
     authority: Path
-    # The ports of nginx with the files, plain and with TLS and HTTP/2; and of origin.py.
+    # The ports of nginx with the files, plain and with TLS; and of origin.py.
     files: int = 0
     secure_files: int = 0
     app: int = 0
@@ -61,7 +61,6 @@ class Server:
     programs: tuple[str, ...] = ()
     paths: frozenset[str] = ALL
     is_secure: bool = False
-    speaks_http2: bool = False
     # Whether an interrupted download of /plain can be resumed.
     resumes: bool = True
     environment: dict[str, str] = field(default_factory=dict)
@@ -175,7 +174,7 @@ class NginxServer(Server):
 
 @dataclass
 class SecureNginx(Server):
-    """The same with TLS and HTTP/2."""
+    """The same with TLS; it offers HTTP/2, too."""
 
     of: NginxServer | None = None
 
@@ -207,7 +206,7 @@ class Python(Server):
 class Node(Server):
     def command(self) -> list[object]:
         tls = [self.place.key, self.place.certificate] if self.is_secure else []
-        return ["node", HERE / "origin.js", self.place.site, self.port, *tls, *(["h2"] if self.speaks_http2 else [])]
+        return ["node", HERE / "origin.js", self.place.site, self.port, *tls]
 
 
 class Go(Server):
@@ -281,7 +280,7 @@ class Apache(Server):
         place = self.place
         extra = ["ssl", "http2"] if self.is_secure else []
         modules = "\n".join(f"LoadModule {name}_module modules/mod_{name}.so" for name in APACHE_MODULES + extra)
-        tls = f"SSLEngine on\nSSLCertificateFile {place.certificate}\nSSLCertificateKeyFile {place.key}\nProtocols h2 http/1.1" if extra else ""
+        tls = f"SSLEngine on\nSSLCertificateFile {place.certificate}\nSSLCertificateKeyFile {place.key}" if extra else ""
         user = "User www-data\nGroup www-data" if os.geteuid() == 0 else ""
         (self.state / "conf").write_text(
             APACHE.format(port=self.port, state=self.state, user=user, modules=modules, site=place.site, tls=tls, app=place.app)
@@ -370,7 +369,7 @@ class HAProxy(Server):
             # HAProxy reads one file, and the key beside it.
             pem = self.state / "server.pem"
             pem.write_bytes(place.certificate.read_bytes() + place.key.read_bytes())
-            tls = f"ssl crt {pem} alpn h2,http/1.1"
+            tls = f"ssl crt {pem}"
         (self.state / "conf").write_text(HAPROXY.format(port=self.port, tls=tls, files=place.files, app=place.app))
 
     def command(self) -> list[object]:
@@ -401,8 +400,8 @@ class Varnish(Server):
 
 
 class Forward(Server):
-    """A proxy as in `http_proxy`; with a login if its name says so. The URL is nginx': plain or, with CONNECT, with TLS
-    and HTTP/2."""
+    """A proxy as in `http_proxy`; with a login if its name says so. The URL is nginx': plain or, with CONNECT, with
+    TLS."""
 
     @property
     def has_credentials(self) -> bool:
@@ -485,27 +484,27 @@ def servers(place: Place) -> tuple[list[Server], list[Server]]:
     coded = FILES | {"app", "forced", "coded"}
     tried = [
         nginx,
-        SecureNginx("nginx h2", place, ("nginx",), ALL | LIMITS, is_secure=True, speaks_http2=True, of=nginx),
+        SecureNginx("nginx tls", place, ("nginx",), ALL | LIMITS, is_secure=True, of=nginx),
         Apache("apache", place, ("apache2",), coded),
-        Apache("apache h2", place, ("apache2",), coded, is_secure=True, speaks_http2=True),
+        Apache("apache tls", place, ("apache2",), coded, is_secure=True),
         Caddy("caddy", place, ("caddy",)),
-        Caddy("caddy h2", place, ("caddy",), is_secure=True, speaks_http2=True),
+        Caddy("caddy tls", place, ("caddy",), is_secure=True),
         Node("node", place, ("node",), ALL | {"forced"}),
         Node("node tls", place, ("node",), ALL | {"forced"}, is_secure=True),
-        Node("node h2", place, ("node",), ALL | {"forced"}, is_secure=True, speaks_http2=True),
+        Node("node tls", place, ("node",), ALL | {"forced"}, is_secure=True),
         Go("go", place, ("go",), ALL | {"tagged"}),
-        Go("go h2", place, ("go",), ALL | {"tagged"}, is_secure=True, speaks_http2=True),
+        Go("go tls", place, ("go",), ALL | {"tagged"}, is_secure=True),
         Python("python", place, (), frozenset({"plain"}), resumes=False),
         HAProxy("haproxy", place, ("haproxy",)),
-        HAProxy("haproxy h2", place, ("haproxy",), is_secure=True, speaks_http2=True),
+        HAProxy("haproxy tls", place, ("haproxy",), is_secure=True),
         # Varnish asks nginx for gzip, whose ETag is then weak, and decompresses it for clients that do not accept it.
         Varnish("varnish", place, ("varnishd",), resumes=False),
         Squid("squid", place, ("squid",), ALL | LIMITS),
         Squid("squid login", place, ("squid",)),
-        Squid("squid connect", place, ("squid",), ALL | LIMITS, is_secure=True, speaks_http2=True),
-        Squid("squid connect login", place, ("squid",), is_secure=True, speaks_http2=True),
+        Squid("squid connect", place, ("squid",), ALL | LIMITS, is_secure=True),
+        Squid("squid connect login", place, ("squid",), is_secure=True),
         Tinyproxy("tinyproxy", place, ("tinyproxy",)),
         Tinyproxy("tinyproxy login", place, ("tinyproxy",)),
-        Tinyproxy("tinyproxy connect", place, ("tinyproxy",), is_secure=True, speaks_http2=True),
+        Tinyproxy("tinyproxy connect", place, ("tinyproxy",), is_secure=True),
     ]
     return [app, nginx], tried

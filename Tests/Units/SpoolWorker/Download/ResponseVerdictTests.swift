@@ -182,20 +182,6 @@ import Testing
     #expect(label(verdict) == expected)
   }
 
-  /// Over HTTP/2 nothing but a length tells a whole body from a stream that was cut.
-  @Test(arguments: [
-    ([], false, false, "askHTTP1"), (["content-length: 100"], false, false, "append"), ([], true, false, "append"),
-    ([], false, true, "append"),
-  ])
-  func bodiesWithoutLengthOverHTTP2(fields: [String], hasSize: Bool, hasChecksum: Bool, expected: String) throws {
-    var request = JobRequest()
-    if hasSize { request.expected.size = 100 }
-    if hasChecksum { request.expected.digests = Digests(Digest(Checksum())) }
-    let verdict = try judge(
-      response(200, fields, isMultiplexed: true), plan: .fresh, version: nil, mirror: 1, request: request)
-    #expect(label(verdict) == expected)
-  }
-
   /// A refusal of a file that the job has bytes of, or by a host that only a redirect named, is asked about twice more.
   @Test(arguments: [
     (404, 0, "http://a.example/f", 0, FailureCode.Class.permanent), (404, 50, "http://a.example/f", 0, .temporary),
@@ -230,15 +216,14 @@ import Testing
   }
 
   private func response(
-    _ status: Int, _ fields: [String], url: String = file, isMultiplexed: Bool = false, now: Int64 = 1_795_262_400
+    _ status: Int, _ fields: [String], url: String = file, now: Int64 = 1_795_262_400
   ) throws -> Response {
-    var head = ResponseHead(
+    let head = ResponseHead(
       status: status,
       fields: fields.map { field in
         let colon = field.firstIndex(of: ":") ?? field.endIndex
         return (String(field[..<colon]), String(field[colon...].dropFirst(2)))
       })
-    head.isMultiplexed = isMultiplexed
     return Response(head, from: try URLParts(url), now: now)
   }
 

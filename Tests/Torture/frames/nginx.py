@@ -1,1 +1,0 @@
-../../../scripts/nginx.py

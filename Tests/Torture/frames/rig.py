@@ -1,1 +1,0 @@
-../endure/rig.py
