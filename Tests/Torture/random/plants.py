@@ -58,9 +58,6 @@ PLANTS = {
     ),
     "surplus": Plant("SpoolWorker", "if let statedEnd, data.position", 'if let statedEnd, !planted("surplus"), data.position', {"junk"}),
     "tail": Plant("SpoolWorker", "guard floor < end else {", 'guard floor < end, !planted("tail") else {', {"junk"}),
-    "stream": Plant(
-        "SpoolWorker", "if response.ending == .stream, asked", 'if response.ending == .stream, !planted("stream"), asked', {"cut"}
-    ),
     "other-kind": Plant(
         "SpoolWorker", "if let oddity, !comesAgain", 'if let oddity, !planted("other-kind"), !comesAgain', {"page"}
     ),
