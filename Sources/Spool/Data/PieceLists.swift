@@ -35,9 +35,11 @@ package struct PieceLists {
   /// - Throws: `no-pieces` where there is no such list, or another; ``SpoolError``.
   package func list(_ key: PieceKey) throws -> PieceList {
     let path = Self.path(key)
-    guard let text = try spool.contents(path, limit: PieceList.longest + 1) else {
+    // A file that went while it was read is a failure of the disk, and not this one.
+    guard try spool.system.statusIfPresent(spool.root, path)?.isRegular == true else {
       throw Failure(.noPieces, "\(path.display) is missing")
     }
+    let text = try spool.openText(path).read(limit: PieceList.longest + 1)
     guard let list = PieceList(text), list.key == key else {
       throw Failure(.noPieces, "\(path.display) is not the list that `pieces:` names")
     }
