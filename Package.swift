@@ -135,7 +135,7 @@ let package = Package(
       path: "Tests/Simulation",
       swiftSettings: optimized),
     .testTarget(
-      name: "LyingServerTests", dependencies: ["LyingServer", "TestSupport", "spoolrun"],
+      name: "LyingServerTests", dependencies: ["LyingServer", "Spool", "TestSupport", "spoolrun"],
       path: "Tests/LyingServers/Tests", swiftSettings: swiftSettings),
     .testTarget(
       name: "CrashMatrixTests", dependencies: ["TestSupport", "FaultRig", "spoolrun-entries"],

@@ -50,11 +50,11 @@ import Testing
     #expect(missing.isEmpty)
   }
 
-  /// Its `--output` is the place, which `root:` is for. It has no keys for signatures.
-  @Test func `whatever add can, get can, but for roots and signatures`() async throws {
+  /// Its `--output` is the place, which `root:` is for. It has no keys for signatures, and keeps no lists of pieces.
+  @Test func `whatever add can, get can, but for roots, signatures and pieces`() async throws {
     let (add, get) = try await (Help.options(of: "add"), Help.options(of: "get"))
     let missing = JobKey.ofJobs.map { "--\($0.name)" }.filter { add.contains($0) && !get.contains($0) }
-    #expect(missing.sorted() == ["--root", "--signature"])
+    #expect(missing.sorted() == ["--pieces", "--root", "--signature"])
   }
 
   @Test func `the manual and the help call the values of add's options the same`() async throws {

@@ -15,6 +15,8 @@ struct Play {
   let haste: Int
   /// Lines that a dropped job has besides its URL.
   var more: (Int) -> String = { _ in "" }
+  /// The list of the pieces that a job names.
+  var pieces: (Int) -> PieceList? = { _ in nil }
 
   init(_ world: World, _ oracle: Oracle, _ kind: FileSystemKind) {
     (self.world, self.oracle, self.kind) = (world, oracle, kind)
@@ -51,6 +53,7 @@ struct Play {
         pause(upTo: 20_000)
         let priority: Priority? = world.isChance(1, in: 4) ? .high : nil
         do {
+          if let list = pieces(id) { try PieceLists(spool).keep(list) }
           let place = try Drops(spool).drop(
             Oracle.text(id) + more(id), as: JobName(FileName(world.pick(names)))!, priority)
           if process.isDead { return }

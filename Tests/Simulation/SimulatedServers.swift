@@ -164,10 +164,20 @@ final class SimulatedServers {
     return resource
   }
 
+  /// The pieces that a job names in place of a digest, or beside one.
+  func declaredPieces(_ id: Int) -> PieceList? {
+    let resource = resource(id)
+    guard resource.hasDigest, id % 3 > 0 else { return nil }
+    declared.insert(id)
+    var maker = PieceList.Maker(length: 4096)
+    Self.bytes(resource, resource.versions[0], 0..<resource.versions[0].size).withUnsafeBytes { maker.take($0) }
+    return maker.list()
+  }
+
   /// The digest that a job declares; nil if it declares none.
   func declaredDigest(_ id: Int) -> String? {
     let resource = resource(id)
-    guard resource.hasDigest else { return nil }
+    guard resource.hasDigest, id % 3 != 1 || resource.versions[0].size == 0 else { return nil }
     declared.insert(id)
     var checksum = Checksum()
     Self.bytes(resource, resource.versions[0], 0..<resource.versions[0].size).withUnsafeBytes { checksum.update($0) }

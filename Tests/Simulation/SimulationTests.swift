@@ -45,7 +45,7 @@ import Testing
     let oracle = Oracle(world, spool: spool)
     var play = Play(world, oracle, kind)
     let whole = isWhole ? WholeWorkers(play, spool: spool) : nil
-    if let whole { play.more = { whole.more($0) } }
+    if let whole { (play.more, play.pieces) = ({ whole.more($0) }, { whole.servers.declaredPieces($0) }) }
     var jobs = 0
     let isCalm = world.isChance(1, in: 4)
     for _ in 0..<world.random(1...3) {

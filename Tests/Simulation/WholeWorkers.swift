@@ -35,6 +35,7 @@ struct WholeWorkers {
   func more(_ id: Int) -> String {
     var lines = world.isChance(1, in: 3) ? "connections: \(world.random(1...4))\n" : ""
     if let digest = servers.declaredDigest(id) { lines += "crc32: \(digest)\n" }
+    if let pieces = servers.declaredPieces(id) { lines += "pieces: \(pieces.key.text)\n" }
     if servers.hasMirror(id) { lines += "url: http://mirror/\(1_000_000 + id)\n" }
     return lines
   }

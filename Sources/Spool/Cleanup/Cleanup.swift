@@ -38,6 +38,7 @@ package struct Cleanup {
     if readsJobs || keepDone != nil || archive != nil { try cleanDone() }
     if readsJobs {
       try cleanRoots()
+      try cleanPieces()
       for name in try spool.list(.cur) where ClaimName(name) == nil { report(CleanupFinding(.stray, Path(.cur, name))) }
       for path in try Archive(spool).oldFiles() { report(CleanupFinding(.oldArchive, path)) }
     }
@@ -248,6 +249,35 @@ extension Cleanup {
       } catch  where error.errno == .notPermitted || error.errno == .permissionDenied {
         report(CleanupFinding(.stuck, path, obstacle: error))
       }
+    }
+  }
+
+  /// Removes lists of pieces that neither a job nor a receipt names.
+  private func cleanPieces() throws(SpoolError) {
+    var unnamed: Set<FileName> = []
+    do throws(SpoolError) {
+      let directory = try spool.system.open(spool.root, Path(PieceLists.directory), O_RDONLY | O_DIRECTORY)
+      let stream = DirectoryStream(directory)
+      while let name = try stream.next() {
+        if !name.isIgnored, try isOlder(PieceLists.path(name), than: staleAge, sinceRename: false) {
+          unnamed.insert(name)
+        }
+      }
+    } catch  where error.errno == .noSuchFileOrDirectory {
+    }
+    if unnamed.isEmpty { return }
+    func keep(_ request: JobRequest) {
+      if let key = request.expected.pieces { unnamed.remove(FileName("\(key.list)")) }
+    }
+    try JobSearch(spool).forEachJob { keep($0.request) }
+    try JobSearch(spool).eachArchived { keep($0.request) }
+    for name in unnamed {
+      let path = PieceLists.path(name)
+      // A job that names it may have been dropped meanwhile; its list is new then.
+      guard try isOlder(path, than: staleAge, sinceRename: false),
+        let status = try spool.system.statusIfPresent(spool.root, path)
+      else { continue }
+      try remove(path, in: .tmp, CleanupFinding(.pieces, path, bytes: status.size))
     }
   }
 

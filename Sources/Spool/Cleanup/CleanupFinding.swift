@@ -8,6 +8,8 @@ package struct CleanupFinding: Sendable {
     case unpublished
     /// A link in `roots/` that `spoolrun get` made, to a directory that is gone.
     case root
+    /// A list in `pieces/` that no job names.
+    case pieces
     /// A file in `tmp/` that was not written to for 36 hours.
     case stale
     /// A record in `failed/` of something that is gone.

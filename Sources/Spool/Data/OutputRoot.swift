@@ -199,7 +199,8 @@ package struct NamedRoots {
   /// The spool and its directories that contain no payloads.
   func ownDirectories() throws(SpoolError) -> [FileStatus] {
     var found = [try spool.directory.status()]
-    let names = Directory.allCases.filter { $0 != .files }.map { Path($0) } + [Path("hooks"), Path(Self.directory)]
+    let others = ["hooks", Self.directory, PieceLists.directory].map { Path($0) }
+    let names = Directory.allCases.filter { $0 != .files }.map { Path($0) } + others
     for name in names {
       if let status = try spool.system.statusIfPresent(spool.root, name) { found.append(status) }
     }
@@ -259,10 +260,10 @@ extension OutputRoot {
   /// Compares a payload below this root with its receipt.
   /// - Parameters:
   ///   - verified: what was verified; the payload is read for it. nil: only look whether the payload exists.
-  ///   - note: called with the length of each block that was read, in bytes.
+  ///   - note: called with each block that was read.
   /// - Throws: ``SpoolError``, ELOOP where a directory of the path is a symbolic link.
   package func check(
-    _ receipt: Journal.Receipt, _ verified: Journal.Verified?, note: (Int) -> Void = { _ in }
+    _ receipt: Journal.Receipt, _ verified: Journal.Verified?, note: (UnsafeRawBufferPointer) -> Void = { _ in }
   ) throws(SpoolError) -> PayloadCheck {
     guard let output = OutputPath(receipt.output), let status = try status(output), status.isRegular else {
       return .missing
@@ -472,9 +473,11 @@ package final class ExistingOutput {
   }
 
   /// Reads all of it.
-  /// - Parameter algorithms: the digests to compute beside CRC-32.
-  package func reading(_ algorithms: Set<DigestAlgorithm>) -> ChecksumReading {
-    ChecksumReading(file: file, start: .zero(algorithms), end: UInt64(status.size))
+  /// - Parameters:
+  ///   - algorithms: the digests to compute beside CRC-32.
+  ///   - pieces: by which its pieces are checked.
+  package func reading(_ algorithms: Set<DigestAlgorithm>, pieces: PieceList? = nil) -> ChecksumReading {
+    ChecksumReading(file: file, start: .zero(algorithms, pieces: pieces), end: UInt64(status.size))
   }
 
   package var flush: Flush { Flush(dataOf: file, status) }

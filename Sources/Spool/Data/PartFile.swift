@@ -12,6 +12,8 @@ package final class PartFile {
   /// The digests of all ``length`` bytes; see ``adopt(_:)``.
   private var digests: RunningDigests
   package private(set) var algorithms: Set<DigestAlgorithm>
+  /// By which its pieces are checked; nil if there is none.
+  package let pieces: PieceList?
 
   /// Whether the call that opened it has made it, so that no other worker can have had it open before.
   package let isNew: Bool
@@ -22,17 +24,21 @@ package final class PartFile {
 
   private let identity: FileStatus
 
-  private convenience init?(_ found: Found, _ spool: Spool, _ algorithms: Set<DigestAlgorithm>, own: UInt64? = nil) {
+  private convenience init?(
+    _ found: Found, _ spool: Spool, _ algorithms: Set<DigestAlgorithm>, _ pieces: PieceList?, own: UInt64? = nil
+  ) {
     guard found.status.isRegular, found.status.links == 1 || found.status.inode == own else { return nil }
-    self.init(spool: spool, file: found.file, status: found.status, isNew: found.isNew, algorithms)
+    self.init(spool: spool, file: found.file, status: found.status, isNew: found.isNew, algorithms, pieces)
   }
 
   private init(
-    spool: Spool, file: SharedFile, status: FileStatus, isNew: Bool = true, _ algorithms: Set<DigestAlgorithm>
+    spool: Spool, file: SharedFile, status: FileStatus, isNew: Bool = true, _ algorithms: Set<DigestAlgorithm>,
+    _ pieces: PieceList?
   ) {
     self.spool = spool
     self.isNew = isNew
-    let states = DigestStates(algorithms)
+    self.pieces = pieces
+    let states = DigestStates(algorithms, pieces: pieces)
     self.algorithms = states.algorithms
     digests = RunningDigests(states)
     self.file = file
@@ -47,11 +53,12 @@ package final class PartFile {
   /// Opens or creates the data of `job` and locks it.
   /// - Parameters:
   ///   - algorithms: the digests to compute beside CRC-32.
+  ///   - pieces: by which its pieces are checked.
   /// - Returns: nil when another worker has the data, or when something of that name is not a file of ours.
-  package static func open(_ job: JobName, in spool: Spool, digests algorithms: Set<DigestAlgorithm> = [])
-    throws(SpoolError) -> PartFile?
-  {
-    try lock(job, in: spool, isOwnersFrozen: false).flatMap { PartFile($0, spool, algorithms) }
+  package static func open(
+    _ job: JobName, in spool: Spool, digests algorithms: Set<DigestAlgorithm> = [], pieces: PieceList? = nil
+  ) throws(SpoolError) -> PartFile? {
+    try lock(job, in: spool, isOwnersFrozen: false).flatMap { PartFile($0, spool, algorithms, pieces) }
   }
 
   /// The same for data of which an interrupted commit may have left a second name.
@@ -63,15 +70,15 @@ package final class PartFile {
   ///   - removeTemporary: removes the second name of the data with this inode; it is called under the lock.
   /// - Throws: ``SpoolError``; what `removeTemporary` throws.
   package static func open(
-    _ job: JobName, in spool: Spool, digests algorithms: Set<DigestAlgorithm> = [], own: UInt64? = nil,
-    isOwnersFrozen: Bool = false, removeTemporary: (_ inode: UInt64) throws -> Void
+    _ job: JobName, in spool: Spool, digests algorithms: Set<DigestAlgorithm> = [], pieces: PieceList? = nil,
+    own: UInt64? = nil, isOwnersFrozen: Bool = false, removeTemporary: (_ inode: UInt64) throws -> Void
   ) throws -> PartFile? {
     guard var found = try lock(job, in: spool, isOwnersFrozen: isOwnersFrozen) else { return nil }
     if found.status.isRegular, found.status.links > 1 {
       try removeTemporary(found.status.inode)
       found.status = try found.file.status()
     }
-    return PartFile(found, spool, algorithms, own: own)
+    return PartFile(found, spool, algorithms, pieces, own: own)
   }
 
   /// A file that was found at the data's name, and locked.
@@ -122,7 +129,7 @@ package final class PartFile {
 
   /// The data by its new inode.
   package func replaced(by copy: PartCopy.Result) -> PartFile {
-    PartFile(spool: spool, file: copy.file, status: copy.status, algorithms)
+    PartFile(spool: spool, file: copy.file, status: copy.status, algorithms, pieces)
   }
 
   /// An empty file that may take this one's place later. Until then it is in `tmp/`, where the clean-up finds it after
@@ -133,7 +140,7 @@ package final class PartFile {
       // Locked before it has the data's name, as those who open the data expect.
       _ = try fresh.lock()
       let status = try fresh.status()
-      return PartFile(spool: spool, file: fresh.shared(), status: status, algorithms)
+      return PartFile(spool: spool, file: fresh.shared(), status: status, algorithms, pieces)
     } catch {
       try? spool.system.unlink(spool.root, fresh.path)
       throw error
@@ -165,6 +172,18 @@ package final class PartFile {
     length += UInt64(bytes.count)
   }
 
+  /// Writes bytes in the place of others. The digests are known again after ``adopt(_:)``.
+  package func replace(_ bytes: UnsafeRawBufferPointer, at offset: UInt64) throws(SpoolError) {
+    precondition(offset + UInt64(bytes.count) <= length)
+    try file.write(bytes, at: Int64(offset))
+  }
+
+  /// nil without a list of pieces.
+  package var pieceReading: PieceReading? { pieces.map { PieceReading(list: $0, file: file, size: length) } }
+
+  /// Which pieces are wrong, as far as is known without waiting.
+  package var wrongPieces: WrongPieces { digests.wrongPieces }
+
   /// More bytes may have to wait for the digests of those before them.
   package var isFull: Bool { digests.isFull }
 
@@ -189,7 +208,7 @@ package final class PartFile {
       try file.truncate(to: Int64(newLength))
       length = newLength
     }
-    if newLength == 0 { digests = RunningDigests(DigestStates(algorithms)) }
+    if newLength == 0 { digests = RunningDigests(zero.states) }
   }
 
   /// Counts what is behind the mark as no data any more. ``cutDisowned()`` removes it.
@@ -203,8 +222,12 @@ package final class PartFile {
   /// Computes these digests beside CRC-32 from now on. There must be no data yet.
   package func compute(_ algorithms: Set<DigestAlgorithm>) {
     precondition(length == 0)
-    adopt(.zero(algorithms))
+    self.algorithms = algorithms
+    adopt(zero)
   }
+
+  /// The beginning, for a reading that computes the same digests.
+  package var zero: Mark { .zero(algorithms, pieces: pieces) }
 
   /// The end of the data, with the digests of all before it; waits a few milliseconds for those that are computed on
   /// another thread.
@@ -322,15 +345,15 @@ package struct ChecksumReading: Sendable {
   var rewritingFrom: UInt64?
 
   /// Reads the stretch; on any thread.
-  /// - Parameter note: called with the length of each block that was read, in bytes.
+  /// - Parameter note: called with each block that was read.
   /// - Returns: the mark at its end.
   /// - Throws: ``SpoolError``, EIO where the file is shorter.
-  package func run(_ note: (Int) -> Void = { _ in }) throws(SpoolError) -> Mark {
+  package func run(_ note: (UnsafeRawBufferPointer) -> Void = { _ in }) throws(SpoolError) -> Mark {
     guard start.offset < end else { return start }
     var states = start.states
     try file.readBlocks(start.offset..<end) { (bytes, offset) throws(SpoolError) in
       states.update(bytes)
-      note(bytes.count)
+      note(bytes)
       guard let rewritingFrom, rewritingFrom < offset + UInt64(bytes.count) else { return }
       let known = rewritingFrom > offset ? Int(rewritingFrom - offset) : 0
       try file.write(UnsafeRawBufferPointer(rebasing: bytes[known...]), at: Int64(offset) + Int64(known))

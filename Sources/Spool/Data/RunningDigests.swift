@@ -9,7 +9,7 @@ final class RunningDigests {
   init(_ states: DigestStates) {
     atOnce = states.all.filter { $0.algorithm == .crc32 }
     let others = states.all.filter { $0.algorithm != .crc32 }
-    beside = others.isEmpty ? nil : HashingQueue(others)
+    beside = others.isEmpty && states.pieces == nil ? nil : HashingQueue(others, states.pieces)
   }
 
   /// - Parameter block: see ``PartFile/append(_:in:)``.
@@ -22,7 +22,13 @@ final class RunningDigests {
   var isFull: Bool { beside?.isFull ?? false }
 
   /// Those of all bytes so far; waits for the thread.
-  var states: DigestStates { DigestStates(atOnce + (beside?.finish() ?? [])) }
+  var states: DigestStates {
+    let others = beside?.finish() ?? []
+    return DigestStates(atOnce + others, beside?.pieces)
+  }
+
+  /// What is known of the pieces by now, which may be some blocks behind.
+  var wrongPieces: WrongPieces { beside?.wrongPieces ?? WrongPieces() }
 }
 
 /// Memory for bytes that are about to be written and hashed. All of its holders may read it; only one that holds it
@@ -45,8 +51,8 @@ package final class Block: @unchecked Sendable {
 /// Computes digests on another thread than the one that brings the bytes. Blocks go over in order. A few wait at most;
 /// then whoever brings more waits too, so that a slow digest takes time and no memory.
 ///
-/// `@unchecked Sendable`: `lock` guards all but `digests`, which the thread has from the time that `isRunning` is set
-/// until it is unset, and otherwise the one that brings the bytes.
+/// `@unchecked Sendable`: `lock` guards all but `digests` and `pieces`, which the thread has from the time that
+/// `isRunning` is set until it is unset, and otherwise the one that brings the bytes.
 final class HashingQueue: @unchecked Sendable {
   /// Blocks that may wait: 2 MiB, a few milliseconds of a digest.
   private static let mostBlocks = 8
@@ -60,13 +66,18 @@ final class HashingQueue: @unchecked Sendable {
   }
 
   private var digests: [HashState]
+  /// To be read after ``finish()``.
+  private(set) var pieces: PieceState?
+  /// What `pieces` says.
+  private var wrong = WrongPieces()
   private var waiting: [Piece] = []
   private var isRunning = false
   private let lock = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
   private let changed = UnsafeMutablePointer<pthread_cond_t>.allocate(capacity: 1)
 
-  init(_ digests: [HashState]) {
-    self.digests = digests
+  init(_ digests: [HashState], _ pieces: PieceState? = nil) {
+    (self.digests, self.pieces) = (digests, pieces)
+    wrong = WrongPieces(pieces)
     pthread_mutex_init(lock, nil)
     pthread_cond_init(changed, nil)
   }
@@ -105,6 +116,7 @@ final class HashingQueue: @unchecked Sendable {
   private func takeSmall(_ bytes: UnsafeRawBufferPointer) -> Bool {
     guard bytes.count <= Self.small || !Host.current.hasThreads, !(withLock { isRunning }) else { return false }
     compute(bytes)
+    withLock { wrong = WrongPieces(pieces) }
     return true
   }
 
@@ -120,6 +132,7 @@ final class HashingQueue: @unchecked Sendable {
 
   private func compute(_ bytes: UnsafeRawBufferPointer) {
     for index in digests.indices { digests[index].update(bytes) }
+    pieces?.update(bytes)
   }
 
   /// On the thread, until nothing waits.
@@ -130,6 +143,7 @@ final class HashingQueue: @unchecked Sendable {
   }
 
   private func next() -> Piece? {
+    wrong = WrongPieces(pieces)
     // Whoever waits wants room for another piece, or the end.
     pthread_cond_signal(changed)
     if !waiting.isEmpty { return waiting.removeFirst() }
@@ -144,6 +158,8 @@ final class HashingQueue: @unchecked Sendable {
     }
     return digests
   }
+
+  var wrongPieces: WrongPieces { withLock { wrong } }
 
   private func withLock<Result>(_ body: () -> Result) -> Result {
     pthread_mutex_lock(lock)

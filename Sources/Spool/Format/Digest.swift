@@ -25,7 +25,7 @@ package enum DigestAlgorithm: String, CaseIterable, Sendable {
   package var digits: Int { row.digits }
   var kind: Int32? { row.kind }
   /// Whether this machine can compute it: BLAKE2b needs a library that few have.
-  fileprivate var isAvailable: Bool { kind.map { spoolrun_digest_is_available($0) != 0 } ?? true }
+  var isAvailable: Bool { kind.map { spoolrun_digest_is_available($0) != 0 } ?? true }
 
   /// Of two of one length, the one that more lists have comes first.
   package static let byStrength = allCases.sorted { $0.digits > $1.digits }
@@ -144,50 +144,13 @@ extension Fields {
   }
 }
 
-/// What is known of a payload before its bytes are: the size and the digests that it must have.
-package struct Expectation: Sendable, Equatable {
-  /// Bytes of the whole; nil for any size.
-  package var size: UInt64?
-  /// All of these have to agree.
-  package var digests: Digests
-
-  /// Without arguments, any payload will do.
-  package init(size: UInt64? = nil, digests: Digests = Digests()) {
-    self.size = size
-    self.digests = digests
-  }
-
-  /// Whether a digest proves in the end that the bytes are right, wherever they come from.
-  package var provesContent: Bool { !digests.isEmpty }
-
-  /// Whether bytes of two mirrors may be joined: their validators cannot be compared, so only a digest shows a splice.
-  package var mayJoinMirrors: Bool { provesContent }
-
-  /// How a payload of `size` bytes differs; nil where it may be the right one.
-  package func mismatch(size found: UInt64) -> Mismatch? {
-    guard let size, size != found else { return nil }
-    return Mismatch(property: .size, expected: "\(size)", found: "\(found)")
-  }
-
-  /// How the payload that ends at `found` differs; nil where it is the right one. A digest that was not computed counts
-  /// as a mismatch.
-  package func mismatch(_ found: Mark) -> Mismatch? {
-    if let mismatch = mismatch(size: found.offset) { return mismatch }
-    let computed = found.digests
-    for digest in digests.all where computed[digest.algorithm] != digest {
-      return Mismatch(
-        property: .digest(digest.algorithm), expected: "\(digest)",
-        found: computed[digest.algorithm].map { "\($0)" } ?? "nothing")
-    }
-    return nil
-  }
-}
-
 /// In what a payload differs from what it must be.
 package struct Mismatch: Sendable, Equatable {
   package enum Property: Sendable, Equatable {
     case size
     case digest(DigestAlgorithm)
+    /// Of the list of pieces.
+    case piece
   }
 
   package let property: Property
@@ -200,6 +163,7 @@ package struct Mismatch: Sendable, Equatable {
     switch property {
     case .size: "expected \(expected) bytes, found \(found)"
     case .digest(let algorithm): "expected \(algorithm.rawValue) \(expected), found \(found)"
+    case .piece: "expected the pieces \(expected), found \(found)"
     }
   }
 }
@@ -376,94 +340,12 @@ struct HashState: Sendable, Hashable {
   }
 }
 
-/// The digests of the bytes so far, while they grow: what a checkpoint carries so that no byte before it is read again.
-package struct DigestStates: Hashable, Sendable {
-  /// In the order of ``DigestAlgorithm``. CRC-32 is always there.
-  private(set) var all: [HashState]
-
-  package init(_ algorithms: Set<DigestAlgorithm> = []) {
-    all = DigestAlgorithm.allCases.filter { $0 == .crc32 || algorithms.contains($0) }.map { HashState($0) }
-  }
-
-  init(_ states: [HashState]) { all = states }
-
-  /// Those that a journal line carries; nil where there is no CRC-32. Others that cannot be read are left out.
-  /// - Parameter length: the number of bytes that they are of.
-  init?(_ fields: Fields, length: UInt64) {
-    guard let crc32 = fields[DigestAlgorithm.crc32.rawValue].flatMap({ Checksum($0) }) else { return nil }
-    let saved = fields[Self.field]?.split(at: ",") ?? []
-    let states = [HashState(crc32)] + saved.compactMap { HashState($0, length: length) }
-    all = DigestAlgorithm.allCases.compactMap { algorithm in states.first { $0.algorithm == algorithm } }
-  }
-
-  /// The field of journal lines from which all but the CRC-32 can be carried on.
-  static let field = "states"
-
-  package var algorithms: Set<DigestAlgorithm> { Set(all.map(\.algorithm)) }
-
-  /// These without those that are neither CRC-32 nor in `algorithms`; nil where one of `algorithms` is missing.
-  package func narrowed(to algorithms: Set<DigestAlgorithm>) -> DigestStates? {
-    if !algorithms.isSubset(of: self.algorithms) { return nil }
-    return DigestStates(all.filter { $0.algorithm == .crc32 || algorithms.contains($0.algorithm) })
-  }
-
-  package mutating func update(_ bytes: UnsafeRawBufferPointer) {
-    for index in all.indices { all[index].update(bytes) }
-  }
-
-  package var digests: Digests { Digests(all.map { Digest($0) }) }
-}
-
-extension Fields {
-  /// This and the fields from which `states` can be read again.
-  package consuming func with(_ states: DigestStates?) -> Fields {
-    let saved = states?.all.compactMap(\.saved) ?? []
-    return self.with(DigestAlgorithm.crc32.rawValue, states?.all.first.map { Digest($0) })
-      .with(DigestStates.field, saved.isEmpty ? nil : saved.joined(separator: ","))
-  }
-}
-
-/// An offset in the data, with the digests of all bytes before it: what a checkpoint records. From here the digests can
-/// be carried on.
-package struct Mark: Sendable, Hashable {
-  /// In bytes.
-  package let offset: UInt64
-  package let states: DigestStates
-
-  package static let zero = Mark.zero([])
-
-  /// The beginning of the data, for a reading that computes `algorithms` beside CRC-32.
-  package static func zero(_ algorithms: Set<DigestAlgorithm>) -> Mark {
-    Mark(offset: 0, states: DigestStates(algorithms))
-  }
-
-  package init(offset: UInt64, states: DigestStates) {
-    self.offset = offset
-    self.states = states
-  }
-
-  /// Without other digests than CRC-32.
-  package init(offset: UInt64, checksum: Checksum) {
-    self.init(offset: offset, states: DigestStates([HashState(checksum)]))
-  }
-
-  package var digests: Digests { states.digests }
-
-  /// This mark with the states of `algorithms` alone; nil where one of them is missing.
-  package func narrowed(to algorithms: Set<DigestAlgorithm>) -> Mark? {
-    states.narrowed(to: algorithms).map { Mark(offset: offset, states: $0) }
-  }
-
-  /// Reads it from a journal line, whose `offset` has been read already; nil where something is missing.
-  init?(at offset: UInt64?, _ fields: Fields) {
-    guard let offset, let states = DigestStates(fields, length: offset) else { return nil }
-    self.init(offset: offset, states: states)
-  }
-}
-
 /// nil where `text` is anything but pairs of hexadecimal digits.
-private func bytes(ofHexadecimal text: Substring) -> [UInt8]? {
-  let digits = text.utf8.compactMap { Character(Unicode.Scalar($0)).hexDigitValue }
-  guard digits.count == text.utf8.count, digits.count % 2 == 0 else { return nil }
-  return stride(from: 0, to: digits.count, by: 2).map { UInt8(digits[$0] << 4 | digits[$0 + 1]) }
+func bytes(ofHexadecimal text: Substring) -> [UInt8]? { bytes(ofHexadecimal: Array(text.utf8)[...]) }
+
+func bytes(ofHexadecimal text: ArraySlice<UInt8>) -> [UInt8]? {
+  guard text.count % 2 == 0, text.allSatisfy(isHexDigit) else { return nil }
+  // `9` is 0x39, `A` is 0x41 and `a` is 0x61.
+  func value(_ digit: UInt8) -> UInt8 { digit & 0xF + (digit > 0x39 ? 9 : 0) }
+  return stride(from: text.startIndex, to: text.endIndex, by: 2).map { value(text[$0]) << 4 | value(text[$0 + 1]) }
 }

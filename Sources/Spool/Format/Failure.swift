@@ -8,6 +8,7 @@ package enum FailureCode: String, CaseIterable, Sendable {
   case mismatchSize = "mismatch-size"
   /// Records have the algorithm behind `mismatch-` (``Failure/digest``).
   case mismatchDigest = "mismatch-DIGEST"
+  case wrongPiece = "wrong-piece"
   case otherKind = "other-kind"
   case badEntries = "bad-entries"
   case rejected, hook
@@ -36,6 +37,7 @@ package enum FailureCode: String, CaseIterable, Sendable {
   case expiredKey = "expired-key"
   case revokedKey = "revoked-key"
   case noVerifier = "no-verifier"
+  case noPieces = "no-pieces"
 
   /// Whether another attempt can succeed.
   package enum Class: String, Sendable { case temporary, permanent }
@@ -109,6 +111,14 @@ package enum FailureCode: String, CaseIterable, Sendable {
       ) { $0.needsURL = true }
     case .http: Row(.temporary, .resource, Self.refused) { ($0.needsURL, $0.otherWay) = (true, .request) }
     case .mismatchSize, .mismatchDigest: Row(.temporary, .job, Self.differs) { $0.isMismatch = true }
+    case .wrongPiece:
+      Row(
+        .temporary, .resource,
+        "The mirrors send some pieces wrong: name another one, or ask whether the list of pieces is of this file.")
+    case .noPieces:
+      Row(.permanent, .job, "The job's list of pieces is not in the spool: add the job anew.") {
+        $0.isOfAllServers = true
+      }
     case .mismatch: Row(.permanent, .job, Self.differs) { $0.isMismatch = true }
     case .badEntries:
       Row(.temporary, .job, "The list of the standing order cannot be read: check its link and its format.") {
@@ -326,6 +336,8 @@ package struct Failure: Error, Sendable {
         .mismatchDigest, reason ?? "the data does not have the declared \(algorithm.title)", expected: expected,
         found: found)
       digest = algorithm
+    case .piece:
+      self.init(.wrongPiece, reason ?? "a piece of the data is wrong", expected: expected, found: found)
     }
   }
 }

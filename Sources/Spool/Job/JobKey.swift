@@ -222,6 +222,7 @@ extension JobKey {
         .digest(algorithm), valueName: "hex", scope: .job, help: algorithm.help)
     }
     + [
+      pieces,
       JobKey(
         "type", \.types, .mediaTypes, valueName: "types",
         help: "Media types that the server may send the file as, such as application/zip or 'image/*'."),
@@ -233,6 +234,11 @@ extension JobKey {
         help: "Digests to compute for the receipt, such as 'sha256 md5'."),
       signature,
     ]
+
+  /// Of the payload. The list itself is in the spool (``PieceLists``).
+  package static let pieces = JobKey(
+    "pieces", \.expected.pieces, .pieces, valueName: "file", scope: .job,
+    help: "List of the digests of the file's pieces, as `spoolrun verify --pieces` prints it.")
 
   /// It is checked by the spool's keys (``TrustedKeys``).
   package static let signature = JobKey(

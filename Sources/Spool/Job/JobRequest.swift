@@ -32,7 +32,7 @@ package struct JobRequest: Sendable, Equatable {
   package var root: Line?
   /// The payload's permissions; nil if only its owner may read it.
   package var mode: PayloadMode?
-  /// The size and the digests that the payload must have.
+  /// The size, the digests and the pieces that the payload must have.
   package var expected = Expectation()
   /// The media types that the payload may have; nil for any.
   package var types: MediaTypes?
@@ -120,7 +120,8 @@ extension JobRequest {
   /// Whether the URL of its signature, or a signed list with a digest that nobody can forge, vouches for the payload.
   package var isSigned: Bool {
     let strong: Set<DigestAlgorithm> = [.sha256, .sha512, .blake2b, .sha3]
-    return signature != nil || signedBy != nil && !expected.digests.algorithms.isDisjoint(with: strong)
+    let proving = expected.digests.algorithms.union((expected.pieces?.algorithm).map { [$0] } ?? [])
+    return signature != nil || signedBy != nil && !proving.isDisjoint(with: strong)
   }
 
   /// Whether the payload may have come as this type.

@@ -148,6 +148,12 @@ extension ValueGrammar<Digest> {
   }
 }
 
+extension ValueGrammar<PieceKey> {
+  static let pieces = ValueGrammar(
+    "a digest, the bytes of a piece and the SHA-256 of the list in the spool's pieces, such as sha256 1M DIGEST",
+    read: { PieceKey($0) }, write: \.text)
+}
+
 extension ValueGrammar<Set<DigestAlgorithm>> {
   static let digestNames = ValueGrammar(
     "names of digests, such as sha256 md5",

@@ -13,7 +13,7 @@ package enum JournalLine: Sendable {
   case cleared(Timestamp)
   /// `broken`: see ``Journal/Data/brokenFrom``.
   case interrupted(
-    Timestamp, attempt: Int, mark: Mark, fetched: UInt64, broken: UInt64? = nil, lostWrites: Bool = false,
+    Timestamp, attempt: Int, mark: Mark?, fetched: UInt64, broken: UInt64? = nil, lostWrites: Bool = false,
     reason: String)
   case failed(FailureRecord)
   case verified(Timestamp, Journal.Verified)
@@ -63,7 +63,7 @@ package enum JournalLine: Sendable {
         .with(version.stated)
     case .checkpoint(let mark): Fields("\(mark.offset)").with(mark.states)
     case .interrupted(let time, let attempt, let mark, let fetched, let broken, let lostWrites, let reason):
-      Fields("\(time)").with("attempt", attempt).with("at", mark.offset).with(mark.states)
+      Fields("\(time)").with("attempt", attempt).with("at", mark?.offset).with(mark?.states)
         .with("fetched", fetched).with("broken", broken).with("lost", lostWrites ? "yes" : nil)
         .with("reason", reason)
     case .failed(let record): record.fields

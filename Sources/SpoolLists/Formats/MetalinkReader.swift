@@ -41,6 +41,7 @@ final class MetalinkReader: XMLReader.Receiver {
     attributes = element.attributes
     if depth == 1, path != ["metalink"] { throw Defect(line: line, reason: "XML, but no Metalink file") }
     if isFile { file = MetalinkFile(name: element.attributes["name"], line: line) }
+    if element.name == "pieces" { file?.beginPieces(element.attributes, line) }
   }
 
   func end(text: String, depth: Int, line: Int) throws(Defect) {
@@ -50,11 +51,11 @@ final class MetalinkReader: XMLReader.Receiver {
     if isFile { return finished.append(file.job) }
     defer { self.file = file }
     let text = text.trimmedAsXML
-    // RFC 5854: file/hash, file/url; version 3: file/verification/hash, file/resources/url. Hashes of pieces are
-    // deeper.
+    // RFC 5854: file/hash, file/url; version 3: file/verification/hash, file/resources/url.
     switch path.drop(while: { $0 != "file" }).dropFirst().joined(separator: "/") {
     case "size": file.take(size: text, line)
     case "hash", "verification/hash": file.take(hash: text, type: attributes["type"] ?? "", line)
+    case "pieces/hash", "verification/pieces/hash": file.take(piece: text, number: attributes["piece"])
     case "url": file.take(url: text, rank: attributes["priority"].flatMap { Int($0) } ?? 999_999, line)
     case "resources/url":
       // Others are torrents and the like.
@@ -76,6 +77,7 @@ private struct MetalinkFile {
   var defect: Defect?
   var request = JobRequest()
   var digests: [Digest] = []
+  var pieces: [Pieces] = []
   /// The lower the rank, the better.
   var mirrors: [(rank: Int, url: String, line: Int)] = []
 
@@ -91,6 +93,52 @@ private struct MetalinkFile {
     } else {
       defect = defect ?? Defect(line: line, reason: "hash: must be \(algorithm.wanted)")
     }
+  }
+
+  /// The digests of the pieces by one algorithm.
+  struct Pieces {
+    let algorithm: DigestAlgorithm
+    let length: UInt64
+    let line: Int
+    var digests: [Digest] = []
+    /// Some of them cannot be read, or are more than a list may have.
+    var isUseless = false
+  }
+
+  /// Those of an unknown type are left out, as hashes are.
+  mutating func beginPieces(_ attributes: [String: String], _ line: Int) {
+    guard let algorithm = DigestAlgorithm(title: attributes["type"] ?? ""), let length = attributes["length"] else {
+      return takesPieces = false
+    }
+    takesPieces = true
+    pieces.append(Pieces(algorithm: algorithm, length: decimal(length) ?? 0, line: line))
+  }
+
+  var takesPieces = false
+
+  /// - Parameter number: from 0, as version 3 has it.
+  mutating func take(piece: String, number: String?) {
+    guard takesPieces, var last = pieces.popLast() else { return }
+    defer { pieces.append(last) }
+    let isNext = number.map { Int($0) == last.digests.count } ?? true
+    guard !last.isUseless, isNext, let digest = Digest(last.algorithm, piece),
+      last.digests.count * (last.algorithm.digits + 1) < PieceList.longest
+    else { return last.isUseless = true }
+    last.digests.append(digest)
+  }
+
+  /// By the strongest algorithm. One that cannot be used, or whose pieces are too short or too long, is left out.
+  private func pieceList() throws(Defect) -> PieceList? {
+    for algorithm in DigestAlgorithm.byStrength {
+      guard let found = pieces.first(where: { $0.algorithm == algorithm && !$0.isUseless }),
+        let list = PieceList(algorithm, length: found.length, found.digests)
+      else { continue }
+      guard request.expected.size.map(list.sizes.contains) ?? true else {
+        throw Defect(line: found.line, reason: "pieces: \(list.count) of \(found.length) bytes are not of this size")
+      }
+      return list
+    }
+    return nil
   }
 
   mutating func take(url: String, rank: Int, _ line: Int) { mirrors.append((rank, url, line)) }
@@ -117,6 +165,7 @@ private struct MetalinkFile {
     let strongest = DigestAlgorithm.byStrength.lazy
       .compactMap { algorithm in digests.first { $0.algorithm == algorithm } }.first
     if let strongest { try job.request.declare(strongest, line: line) }
+    job.pieces = try pieceList()
     return job
   }
 }

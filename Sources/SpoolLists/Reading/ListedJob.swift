@@ -5,6 +5,8 @@ package struct ListedJob: Sendable, Equatable {
   package var request: JobRequest
   /// The directory below the output root in which the list puts it, apart from `output:`; nil for none.
   package var directory: String?
+  /// Of the pieces of its file, which ``request`` does not name yet.
+  package var pieces: PieceList?
   /// The line of the list where it begins, from 1.
   package let line: Int
 

@@ -346,7 +346,8 @@ private final class ChunkSink: FetchSink {
       return false
     }
     do {
-      if try window.take(bytes, on: request.connection, host: mirror.parts.host) { return true }
+      let host = mirror.parts.host
+      if try window.take(bytes, on: request.connection, host: host, mirror: mirror.number) { return true }
       lie = (.differs, "two answers differ before \(position)")
     } catch let failure as Failure where failure.code == .badResponse {
       refusal = .fail(failure)
@@ -364,6 +365,8 @@ final class ChunkWindow {
   var plan: ChunkPlan
   /// The early bytes of each chunk, by where it begins.
   private var kept: [UInt64: [UInt8]] = [:]
+  /// The mirrors that sent the last of them.
+  private var senders: [UInt64: Int] = [:]
   /// Why bytes could not be appended. The other connections, which still run, must not append after the gap.
   private var broken: (any Error)?
   /// Called within a libcurl callback when the window has room for new requests.
@@ -377,7 +380,7 @@ final class ChunkWindow {
 
   /// - Returns: false if the bytes are others than another response had.
   /// - Throws: an error that ends the whole transfer, or ``Failure`` `bad-response` if more came than was requested.
-  func take(_ bytes: UnsafeRawBufferPointer, on connection: Int, host: String) throws -> Bool {
+  func take(_ bytes: UnsafeRawBufferPointer, on connection: Int, host: String, mirror: Int = 0) throws -> Bool {
     if let broken { throw broken }
     guard let delivery = plan.receive(bytes.count, on: connection, now: LoopExecutor.milliseconds()) else {
       throw Failure(.badResponse, "\(host) sent more than the range that it was asked for")
@@ -391,8 +394,9 @@ final class ChunkWindow {
       // The kernel allocates the pages when they are written to.
       if kept[chunk.lowerBound] == nil { kept[chunk.lowerBound, default: []].reserveCapacity(chunk.count) }
       kept[chunk.lowerBound, default: []].append(contentsOf: fresh)
+      senders[chunk.lowerBound] = mirror
     case .atEnd:
-      try append(fresh, at: delivery.offset, host)
+      try append(fresh, at: delivery.offset, host, mirror)
       if delivery.completes { try advance(host) }
     }
     if delivery.completes { for other in plan.superfluous { onSuperfluous(other) } }
@@ -410,16 +414,17 @@ final class ChunkWindow {
   private func advance(_ host: String) throws {
     while plan.advance() {
       guard let head = plan.head, let early = kept.removeValue(forKey: head) else { continue }
-      try early.withUnsafeBytes { try append($0, at: head, host) }
+      let mirror = senders.removeValue(forKey: head) ?? 0
+      try early.withUnsafeBytes { try append($0, at: head, host, mirror) }
     }
     onAdvance()
   }
 
-  private func append(_ bytes: UnsafeRawBufferPointer, at offset: UInt64, _ host: String) throws {
+  private func append(_ bytes: UnsafeRawBufferPointer, at offset: UInt64, _ host: String, _ mirror: Int) throws {
     // A crash loses no data; joining bytes in the wrong order would corrupt it.
     precondition(data.length == offset, "a chunk out of order")
     do {
-      try data.append(bytes, host: host)
+      try data.append(bytes, host: host, mirror: mirror)
     } catch {
       broken = error
       throw error

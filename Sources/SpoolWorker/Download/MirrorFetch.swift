@@ -4,7 +4,7 @@ internal import Transfer
 /// Fetches from one mirror until the data is complete, or the mirror fails. ``FetchPolicy`` decides on the requests;
 /// this sends them.
 @WorkerLoop
-final class MirrorFetch {
+final class MirrorFetch: RunningTransfer {
   private let data: PartData
   private let mirror: MirrorURL
   /// Mirrors that may be used too if there are several connections.
@@ -309,7 +309,8 @@ private final class PartSink: FetchSink {
         refusal = .again(.useless, "\(mirror.parts.host) sent more than the range that it stated")
       } else if let compared = try data.compare(bytes) {
         guard compared < bytes.count else { return }
-        try data.append(UnsafeRawBufferPointer(rebasing: bytes[compared...]), host: mirror.parts.host)
+        let rest = UnsafeRawBufferPointer(rebasing: bytes[compared...])
+        try data.append(rest, host: mirror.parts.host, mirror: mirror.number)
       } else {
         refusal = .again(.differs, "")
       }

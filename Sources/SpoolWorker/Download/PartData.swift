@@ -31,6 +31,13 @@ final class PartData {
   /// The last `response:` line since `started:`.
   private var journaled: (version: RemoteVersion, part: UInt64)?
 
+  /// Which mirrors sent the data in this attempt, by the offsets from which on.
+  private var senders: [(from: UInt64, mirror: Int)] = []
+  /// How many pieces in a row were wrong before the running answer.
+  private var wrongBefore = 0
+  /// The digests are those of bytes that were replaced since: the journal must not say them.
+  private(set) var isStale = false
+
   private let pending: BlockBuffer
   private let space: DiskSpace
   /// Bytes since the last check of the free space, for transfers of unknown size.
@@ -92,6 +99,7 @@ final class PartData {
   func begin(_ version: RemoteVersion) throws(SpoolError) {
     self.version = version
     isOfOtherSource = false
+    wrongBefore = growing.wrongPieces.inRow
     // What the server states can be checked without a second reading only if it is known before the first byte.
     let digests = request.computedDigests(for: version)
     if growing.length == 0, growing.algorithms != digests {
@@ -188,9 +196,12 @@ final class PartData {
   /// Cuts off the data from `offset` on. Reads from the last mark before it to compute the digests at `offset`.
   func cutBack(to offset: UInt64) async throws {
     guard growing.length > offset else { return }
-    let known = marks.last(before: offset)?.narrowed(to: growing.algorithms) ?? .zero(growing.algorithms)
-    let mark = try await growing.read(from: known, to: offset)
-    try cutBack(to: mark)
+    try cutBack(to: try await mark(at: offset))
+  }
+
+  private func mark(at offset: UInt64) async throws -> Mark {
+    let known = marks.last(before: offset)?.narrowed(to: growing.algorithms, pieces: growing.pieces) ?? growing.zero
+    return try await growing.read(from: known, to: offset)
   }
 
   /// After `started:` the next response is always journaled, because rates are computed from there.
@@ -230,8 +241,8 @@ final class PartData {
     (version, doubt) = (nil, nil)
     marks.forget()
     try part.setAside(claim.job)
-    guard let fresh = try PartFile.open(claim.job, in: claim.spool, digests: request.computedDigests)
-    else {
+    let (digests, pieces) = (request.computedDigests, part.pieces)
+    guard let fresh = try PartFile.open(claim.job, in: claim.spool, digests: digests, pieces: pieces) else {
       throw SpoolError(call: .lock, path: part.path.display, errno: .wouldBlock)
     }
     part = fresh
@@ -250,7 +261,12 @@ final class PartData {
   /// Bytes of the longer of the data and the new data beside it.
   var dataLength: UInt64 { max(part.length, growing.length) }
 
-  func append(_ bytes: UnsafeRawBufferPointer, host: String) throws {
+  /// - Parameter mirror: the number of the one that sent them.
+  func append(_ bytes: UnsafeRawBufferPointer, host: String, mirror: Int = 0) throws {
+    if growing.pieces != nil {
+      try checkPieces(host)
+      if senders.last?.mirror != mirror { senders.append((length, mirror)) }
+    }
     let whole = version?.size ?? request.expected.size
     let end = length + UInt64(bytes.count)
     if let whole, end > whole {
@@ -301,6 +317,51 @@ final class PartData {
     try claim.compact(beyond: longJournal)
     try claim.append(.checkpoint(mark))
     marks.add(durable: mark, isOfGrowing: beside == nil)
+  }
+}
+
+/// Pieces that are wrong (spool.5, PIECES).
+extension PartData {
+  /// Counted from 0; of complete data, the last one as well.
+  var wrongPieces: [Int] { part.mark.states.pieces?.wrong ?? [] }
+
+  /// A few wrong ones are fetched again when the data is complete. Where nothing is right, no more is taken.
+  private func checkPieces(_ host: String) throws(Failure) {
+    let found = growing.wrongPieces
+    if found.inRow < wrongBefore { wrongBefore = 0 }
+    guard found.inRow >= wrongBefore + PieceState.mostInRow || found.isFull else { return }
+    throw Failure(.wrongPiece, "\(host) sent \(found.isFull ? PieceState.most : found.inRow) pieces that are wrong")
+  }
+
+  /// Whether a mirror sent some of these bytes in this attempt, as far as is known.
+  func hasSent(_ mirror: Int, _ range: Range<UInt64>) -> Bool {
+    zip(senders, senders.dropFirst().map(\.from) + [.max]).contains { sender, end in
+      sender.mirror == mirror && sender.from < range.upperBound && end > range.lowerBound
+    }
+  }
+
+  /// Lets the bytes from `offset` on be replaced: whoever continues after a crash reads these again. The data is
+  /// durable.
+  func beginReplacing(from offset: UInt64) async throws -> Mark {
+    let mark = try await mark(at: offset)
+    generation += 1
+    try claim.append(.checkpoint(mark))
+    do throws(SpoolError) { try claim.flush.run() } catch { try claim.renew(after: error) }
+    marks.cut(to: mark)
+    marks.add(durable: mark, isOfGrowing: true)
+    (isStale, journaled) = (true, nil)
+    return mark
+  }
+
+  func replace(_ bytes: UnsafeRawBufferPointer, at offset: UInt64) throws(SpoolError) {
+    try claim.confirmAfterSilence()
+    try part.replace(bytes, at: offset)
+  }
+
+  /// Reads what ``beginReplacing(from:)`` let be replaced.
+  func endReplacing(from mark: Mark) async throws {
+    part.adopt(try await part.read(from: mark, to: part.length))
+    isStale = false
   }
 }
 

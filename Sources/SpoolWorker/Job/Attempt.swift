@@ -83,7 +83,10 @@ extension Attempt {
     let request = claim.text.request.bounded(by: environment.options)
     if let failure = probation.failure(attempts: request.attempts) { throw failure }
     if environment.options.defaults.requiresSignature == true, !request.isSigned { throw Failure.unsigned }
-    let plan = try JobPlan(request, protocols: environment.options.protocols)
+    let pieces = try await runBlocking { [spool = claim.spool] in
+      try request.expected.pieces.map { try PieceLists(spool).list($0) }
+    }
+    let plan = try JobPlan(request, protocols: environment.options.protocols, pieces: pieces)
     let commit = try Commit(claim, plan, environment, account) { [unowned self] whole in
       try await deliver(plan, whole)
     }
@@ -271,7 +274,7 @@ extension Attempt {
     // Deliveries have attempts of their own.
     let number = failure.code == .deliver ? journal.attempts.failedDeliveries + 1 : account.number
     let decision = retryDecision(after: failure, failures: number)
-    let mark = data.flatMap { $0.part.length > 0 ? $0.part.mark : nil }
+    let mark = data.flatMap { $0.part.length > 0 && !$0.isStale ? $0.part.mark : nil }
     let record = FailureRecord(
       time: claim.spool.now(), attempt: number, failure: failure, trust: fullTrust, mark: mark,
       fetched: account.fetched, broken: mark.flatMap { _ in data?.doubt?.floor }, retry: decision.next)
@@ -392,8 +395,8 @@ extension Attempt {
     do throws(SpoolError) {
       try claim.append(
         .interrupted(
-          .now(), attempt: account.number, mark: mark, fetched: account.fetched, broken: broken,
-          lostWrites: hasLostWrites, reason: reason))
+          .now(), attempt: account.number, mark: data?.isStale == true ? nil : mark, fetched: account.fetched,
+          broken: broken, lostWrites: hasLostWrites, reason: reason))
     } catch  where error.isLackOfSpace {
       // The move needs no space. Without the line the next attempt only has to read more of the data, but it must not
       // find data that a failed fsync lost.

@@ -220,7 +220,7 @@ struct Commit {
     let digests = plan.request.computedDigests.union(expected.digests.algorithms)
     let place = try outputs.place(plan.output, plan.request.mode)
     let existing = try place.openExisting()
-    let mark = try await runBlocking { [reading = existing.reading(digests)] in try reading.run() }
+    let mark = try await runBlocking { [reading = existing.reading(digests, pieces: plan.pieces)] in try reading.run() }
     if let mismatch = expected.mismatch(mark) { throw await conflict(mismatch) }
     try await durable(existing.flush)
     let unproven = (shared ?? journal.publication.verified)?.unproven

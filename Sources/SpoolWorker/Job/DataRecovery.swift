@@ -12,6 +12,7 @@ struct DataRecovery {
   private var digests: Set<DigestAlgorithm> {
     plan.request.computedDigests(for: claim.text.journal.data.version)
   }
+  private var zero: Mark { .zero(digests, pieces: plan.pieces) }
 
   /// - Returns: also the bytes that a killed worker fetched and did not record.
   func run() async throws -> (data: PartData, unrecorded: UInt64) {
@@ -23,11 +24,11 @@ struct DataRecovery {
     var recovery = Recovery.decide(
       length: part.length, inode: part.inode, isNew: part.isNew, journal: journal, host: spool.owner.host,
       boot: spool.boot, isTakenOver: claim.isTakenOver || isHeld,
-      sharesLocks: claim.formerOwner == .ended && !isHeld && sharesLocks, digests: digests)
+      sharesLocks: claim.formerOwner == .ended && !isHeld && sharesLocks, digests: digests, pieces: plan.pieces)
     // A person has declared the type since, or wants it decoded.
     let mustDecode = journal.data.version?.coding != nil && plan.request.encoded == .decode
     if mustDecode || !plan.request.allows(type: journal.data.version?.type) {
-      (recovery.length, recovery.from) = (0, .zero(digests))
+      (recovery.length, recovery.from) = (0, zero)
     }
     // Before `started:` names this boot and host, after which the length counts as trusted.
     if recovery.needsNewInode || part.isShared { part = try await copy(part, to: recovery.length) }
@@ -35,7 +36,7 @@ struct DataRecovery {
     if let mark = recovery.verifies, recovery.length > 0,
       try await read(part, from: .zero(mark.states.algorithms), to: mark.offset) != mark
     {
-      (recovery.length, recovery.from) = (0, .zero(digests))
+      (recovery.length, recovery.from) = (0, zero)
     }
     var known = recovery.from
     if let confirmation = recovery.confirmation {
@@ -91,7 +92,7 @@ struct DataRecovery {
   private func openOnce(isOwnersFrozen: Bool = false) throws -> PartFile? {
     // After a power cut the journal may lack the line about the temporary name, although the name itself is durable.
     try PartFile.open(
-      claim.job, in: spool, digests: digests, own: claim.text.journal.data.part,
+      claim.job, in: spool, digests: digests, pieces: plan.pieces, own: claim.text.journal.data.part,
       isOwnersFrozen: isOwnersFrozen || claim.formerOwner == .mayWake
     ) { inode in
       try environment.outputs(of: plan).opened().removeTemporaries(beside: plan.output, of: [inode])
@@ -102,7 +103,7 @@ struct DataRecovery {
   private func confirm(_ mark: Mark, of part: PartFile, _ recovery: Recovery) async throws -> Mark? {
     // As long as its pages are in the cache, the kernel knows the inode, and if one could not be written, the next
     // fsync says so (errseq_t).
-    if recovery.rewritesFrom == nil, spool.kind.isLocal, let known = mark.narrowed(to: digests),
+    if recovery.rewritesFrom == nil, spool.kind.isLocal, let known = mark.narrowed(to: digests, pieces: plan.pieces),
       part.cache.has(recovery.from.offset..<mark.offset)
     {
       return known
@@ -162,9 +163,10 @@ struct Recovery: Equatable {
   ///   - isTakenOver: whether the last attempt has no end record.
   ///   - sharesLocks: whether the lock that this worker has proves that the last one has ended.
   ///   - digests: those to compute beside CRC-32.
+  ///   - pieces: by which the pieces are checked.
   static func decide(
     length: UInt64, inode: UInt64, isNew: Bool, journal: Journal, host: String, boot: String, isTakenOver: Bool,
-    sharesLocks: Bool, digests: Set<DigestAlgorithm> = []
+    sharesLocks: Bool, digests: Set<DigestAlgorithm> = [], pieces: PieceList? = nil
   ) -> Recovery {
     let length = min(length, journal.data.end ?? length)
     // A host of the same name may be another one, whose worker only sleeps unless it has recorded its end.
@@ -173,7 +175,8 @@ struct Recovery: Equatable {
     // another job's, or such a worker may have opened it, also while it is still empty.
     let isForeign =
       !isSameHost || (length > 0 || !isNew) && (journal.data.version == nil || journal.data.part != inode)
-    var nothing = Recovery(length: 0, from: .zero(digests))
+    let zero = Mark.zero(digests, pieces: pieces)
+    var nothing = Recovery(length: 0, from: zero)
     nothing.needsNewInode = journal.data.lostWrites || isForeign
     guard length > 0, journal.data.version != nil, let start = journal.attempts.lastStart else { return nothing }
     // After the death of a process its writes are still there. After the crash of a machine the file may have the
@@ -190,7 +193,8 @@ struct Recovery: Equatable {
     // A mark that has not all of the digests still tells how much of the data is there. A job whose text was changed,
     // or that another version worked on, has such marks.
     let durable = isForeign ? marks : marks.filter { $0 == journal.data.checkpoint }
-    let known = durable.compactMap { $0.narrowed(to: digests) }.max { $0.offset < $1.offset } ?? .zero(digests)
+    let known =
+      durable.compactMap { $0.narrowed(to: digests, pieces: pieces) }.max { $0.offset < $1.offset } ?? zero
     var recovery = Recovery(length: usable, from: known, needsNewInode: isForeign || journal.data.lostWrites)
     if isDoubtful { recovery.rewritesFrom = mark.offset }
     recovery.durable = journal.data.checkpoint?.offset ?? 0

@@ -25,7 +25,7 @@ final class JobFetch: RunningTransfer {
   /// The id of the job's first request; the ids after it, one for each connection, are reserved for the job.
   private let requests: UInt64
   private let started: () -> Void
-  private var current: MirrorFetch?
+  private var current: (any RunningTransfer)?
   /// The mirror that was asked, until its first bytes come, and the length of the data then.
   private var asked: (mirror: MirrorURL, length: UInt64)?
   private var isOfOtherServer = false
@@ -122,7 +122,9 @@ final class JobFetch: RunningTransfer {
         // After a mismatch each mirror has to send all of the data alone, so that a wrong mirror cannot spoil the data
         // of the others.
         let isAlone = data.claim.text.journal.attempts.mismatches > 0 || failures.contains { $0.code.isMismatch }
+        try await dropWrongPieces()
         try await ask(mirror, with: isAlone ? [] : mirrors[(index + 1)...].filter(\.parts.scheme.hasBoundedRanges))
+        try await repair(mirrors, patience)
         try await verification.run()
         return []
       } catch let failure as Failure {
@@ -170,6 +172,37 @@ final class JobFetch: RunningTransfer {
     try await fetch.run()
     if isStopped { throw JobStop.cancelled }
     environment.servers.answered(attempt, mirror)
+  }
+
+  /// Where too many pieces are wrong, they come again with all that follows.
+  private func dropWrongPieces() async throws {
+    guard let list = plan.pieces, data.part.wrongPieces.isFull, let first = data.wrongPieces.first else { return }
+    try await data.cutBack(to: list.range(of: first, in: data.part.length).lowerBound)
+  }
+
+  /// Fetches the pieces again that are wrong.
+  private func repair(_ mirrors: [MirrorURL], _ patience: ServerRests.Patience) async throws {
+    // Of another size it is another file.
+    guard let list = plan.pieces, list.sizes.contains(data.part.length) else { return }
+    let wrong = data.wrongPieces
+    if wrong.isEmpty { return }
+    let repair = PieceRepair(data, list, environment, requests: requests) { [unowned self] in log($0, $1) }
+    (current, checkpointer.isAllowed) = (repair, false)
+    defer {
+      account.fetched += repair.fetched
+      (current, checkpointer.isAllowed) = (nil, true)
+    }
+    await checkpointer.finish()
+    if isStopped { throw JobStop.cancelled }
+    let servers = environment.servers
+    let asked = mirrors.filter { servers.obstacle(attempt, $0, patience) == nil }
+    try await repair.run(wrong, asked) { mirror, failure, isOfOther in
+      if let failure {
+        _ = servers.judged(failure, isOfOther: isOfOther, of: attempt, mirror, data.claim, patience)
+      } else {
+        servers.answered(attempt, mirror)
+      }
+    }
   }
 
   private func leave(_ mirror: MirrorURL, _ failure: Failure) async throws {

@@ -6,6 +6,8 @@ internal import Transfer
 /// A class, because it is passed through all steps of an attempt, and a copy of so many texts costs as much as a step.
 package final class JobPlan: Sendable {
   let request: JobRequest
+  /// Of the pieces that the payload consists of; nil if the job names none.
+  let pieces: PieceList?
   /// Empty as long as the hook `resolve` has to say them.
   let mirrors: [MirrorURL]
   let output: OutputPath
@@ -13,8 +15,8 @@ package final class JobPlan: Sendable {
   let shownURL: String?
 
   /// - Throws: ``Failure``: `malformed` or `protocol` with the line, `bad-output`, `too-large`.
-  init(_ request: JobRequest, protocols: Set<Scheme>) throws(Failure) {
-    self.request = request
+  init(_ request: JobRequest, protocols: Set<Scheme>, pieces: PieceList? = nil) throws(Failure) {
+    (self.request, self.pieces) = (request, pieces)
     if let size = request.expected.size, let failure = request.tooLarge(size) { throw failure }
     mirrors = try MirrorURL.all(of: request, protocols)
     shownURL = mirrors.first?.parts.redacted
@@ -40,11 +42,14 @@ package final class JobPlan: Sendable {
     }
     if let size = request.expected.size, let failure = request.tooLarge(size) { throw failure }
     let mirrors = links.urls.isEmpty ? mirrors : try MirrorURL.all(of: request, protocols, areFromHook: true)
-    return JobPlan(request, mirrors: mirrors, output: output, shownURL: shownURL)
+    return JobPlan(request, pieces, mirrors: mirrors, output: output, shownURL: shownURL)
   }
 
-  private init(_ request: JobRequest, mirrors: [MirrorURL], output: OutputPath, shownURL: String?) {
-    (self.request, self.mirrors, self.output, self.shownURL) = (request, mirrors, output, shownURL)
+  private init(
+    _ request: JobRequest, _ pieces: PieceList?, mirrors: [MirrorURL], output: OutputPath, shownURL: String?
+  ) {
+    (self.request, self.pieces, self.mirrors, self.output) = (request, pieces, mirrors, output)
+    self.shownURL = shownURL
   }
 }
 

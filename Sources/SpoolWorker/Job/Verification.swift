@@ -21,7 +21,8 @@ struct Verification {
     let part = data.part
     // The data may be from before `max-size` was lowered.
     if let failure = data.request.tooLarge(part.length) { throw failure }
-    let expected = Expectation(size: data.total, digests: data.request.expected.digests)
+    var expected = data.request.expected
+    expected.size = data.total
     guard let mismatch = expected.mismatch(part.mark) else { return }
     var failure = Failure(mismatch)
     if let coding = data.version?.coding {

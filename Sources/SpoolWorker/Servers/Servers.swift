@@ -359,11 +359,12 @@ extension Failure {
   fileprivate var showsAnswer: Bool {
     switch code {
     case .http, .badResponse, .redirect, .encoded, .otherKind, .cut, .shortBody, .mismatchSize, .mismatchDigest,
-      .mismatch, .tooLarge, .badEntries, .rejected, .hookChanged, .badSignature, .rollback:
+      .mismatch, .tooLarge, .badEntries, .rejected, .hookChanged, .badSignature, .rollback, .wrongPiece:
       true
     case .resolve, .connect, .timeout, .stalled, .tls, .hook, .resolveHook, .deliver, .diskFull, .noOutput, .noNetwork,
       .proxy, .tooLargeHere, .io, .malformed, .badOutput, .outputExists, .expired, .protocol, .unresolvable,
-      .privateAddress, .serverAway, .killsWorker, .unsigned, .unknownKey, .expiredKey, .revokedKey, .noVerifier:
+      .privateAddress, .serverAway, .killsWorker, .unsigned, .unknownKey, .expiredKey, .revokedKey, .noVerifier,
+      .noPieces:
       false
     }
   }

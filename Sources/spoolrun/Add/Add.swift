@@ -1,6 +1,7 @@
 internal import ArgumentParser
 internal import Glibc
 internal import Spool
+internal import SpoolLists
 internal import SpoolWorker
 internal import SystemPackage
 internal import Transfer
@@ -44,22 +45,37 @@ struct Add: ParsableCommand {
       }
       return try list.command(file, job).run(in: spool.open(for: .dropping), ifNew: new)
     }
-    let (request, name) = try GivenJob.checked(by: "add") {
-      var request = try jobRequest()
+    let (request, pieces, name) = try GivenJob.checked(by: "add") {
+      let pieces = try pieceList()
+      var request = try jobRequest(pieces)
       if remoteName { request = try namedByServer(request) }
-      return (request, try jobName(request))
+      return (request, pieces, try jobName(request))
     }
     let spool = try spool.open(for: .dropping)
-    try JobDrop(spool: spool, request: request, name: name).run(ifNew: new)
+    try JobDrop(spool: spool, request: request, pieces: pieces, name: name).run(ifNew: new)
+  }
+
+  /// The list in the file that `--pieces` names; nil without it, and for a list that the spool has already.
+  private func pieceList() throws -> PieceList? {
+    guard list.from == nil, let file = job.text(JobKey.pieces.name), PieceKey(file) == nil else { return nil }
+    let text: [UInt8]
+    do { text = try wholeFile(ListArguments.path(file), limit: PieceList.longest) } catch {
+      throw ValidationError("--pieces: \(error)")
+    }
+    if let list = PieceList(text) { return list }
+    throw ValidationError("--pieces: \(escaped(file)) is no list as `spoolrun verify --pieces` prints it")
   }
 
   /// The job's request, checked by the reader that a worker uses.
-  private func jobRequest() throws -> JobRequest {
+  private func jobRequest(_ pieces: PieceList?) throws -> JobRequest {
     try list.refuseWithoutFile()
     if urls.isEmpty, job.text(JobKey.resolve.name) == nil { throw ValidationError("no URL, and no list by --from") }
     let request: JobRequest
     do throws(Defect) {
-      request = try JobRequest(urls: urls, given: job.given)
+      let given = job.given.map { key, text in
+        (key, key.name == JobKey.pieces.name ? pieces?.key.text ?? text : text)
+      }
+      request = try JobRequest(urls: urls, given: given)
       _ = try request.readBack()
     } catch {
       throw ValidationError(error.reason)
@@ -119,6 +135,8 @@ struct Add: ParsableCommand {
 private struct JobDrop {
   let spool: Spool
   let request: JobRequest
+  /// The list that the request names, if it is to be put into the spool.
+  let pieces: PieceList?
   let name: JobName
 
   /// - Parameter ifNew: whether to drop nothing if the spool has the job already.
@@ -136,6 +154,7 @@ private struct JobDrop {
   }
 
   private func drop() throws(SpoolError) {
+    if let pieces { try PieceLists(spool).keep(pieces) }
     tell(try Drops(spool).drop(request.text, as: try freeName(), request.priority))
   }
 

@@ -96,7 +96,8 @@ struct AddList {
     }
     var plan = ListPlan(request, directory: directory, schemes: schemes)
     let jobs = try CheckedJobs(spool)
-    let tally = try plan.read(list, leavesOut: options.ignoresUnknown) { job in
+    var keeping = PieceKeeping(lists: PieceLists(spool))
+    let tally = try plan.read(list, leavesOut: options.ignoresUnknown, keepPieces: { try keeping.keep($0) }) { job in
       try jobs.append(job)
       progress.update { "checking \(title): \(jobs.count)" }
     }
@@ -159,6 +160,24 @@ struct AddList {
       }
     }
     try group.finish()
+  }
+}
+
+/// Puts the lists of pieces into the spool, if this user may.
+private struct PieceKeeping {
+  let lists: PieceLists
+  private var isBarred = false
+
+  init(lists: PieceLists) { self.lists = lists }
+
+  mutating func keep(_ list: PieceList) throws(SpoolError) -> Bool {
+    if isBarred { return false }
+    do throws(SpoolError) { try lists.keep(list) } catch  where error.errno == .permissionDenied {
+      isBarred = true
+      Terminal.error("lists of pieces are left out: only the spool's owner can keep them: \(error)", .warning)
+      return false
+    }
+    return true
   }
 }
 

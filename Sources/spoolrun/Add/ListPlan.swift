@@ -29,15 +29,18 @@ struct ListPlan {
   /// Reads a list to its end.
   /// - Parameters:
   ///   - leavesOut: whether the list is taken without what cannot be used, if anything is left of it.
+  ///   - keepPieces: puts a list of pieces where the worker finds it; false to leave it out.
   ///   - take: gets each job that can be used.
   /// - Returns: also how many jobs an earlier line asks for as well.
   /// - Throws: ``ListProblems`` where the list is refused; ``Defect`` where it cannot be read to its end.
-  mutating func read(_ list: ListReader, leavesOut: Bool, _ take: (CheckedJob) throws -> Void) throws
-    -> (repeated: Int, problems: ListProblems)
-  {
+  mutating func read(
+    _ list: ListReader, leavesOut: Bool, keepPieces: (PieceList) throws -> Bool = { _ in false },
+    _ take: (CheckedJob) throws -> Void
+  ) throws -> (repeated: Int, problems: ListProblems) {
     var repeated = 0
     var isEmpty = true
-    while let listed = try list.next() {
+    while var listed = try list.next() {
+      if let pieces = listed.pieces, try keepPieces(pieces) { listed.request.expected.pieces = pieces.key }
       let job: CheckedJob?
       do throws(Defect) { job = try self.job(listed) } catch {
         list.leaveOut(error)

@@ -5,9 +5,10 @@ internal import Spool
 internal import SpoolWorker
 internal import Transfer
 
-/// The keys that options of `get` set. The place of the file is `-o`'s, and its spool has no keys for signatures.
+/// The keys that options of `get` set. The place of the file is `-o`'s, and its spool has neither keys for signatures
+/// nor lists of pieces.
 enum GetJobKeys: JobKeySelection {
-  static let keys = JobKey.ofJobs.filter { !["url", "output", "root", "signature"].contains($0.name) }
+  static let keys = JobKey.ofJobs.filter { !["url", "output", "root", "signature", "pieces"].contains($0.name) }
 
   static func help(_ key: JobKey) -> String {
     key.name == "mode" ? key.help.replacing("(default: 600)", with: "(default: by the umask)") : key.help

@@ -70,6 +70,7 @@ struct Clean: ParsableCommand {
     case .orphan: "\(verb) \(finding.place): \(finding.bytes) bytes, their job is gone"
     case .unpublished: "\(verb) \(finding.place): \(finding.bytes) bytes, their job failed with output-exists"
     case .root: "\(verb) \(finding.place): the directory that it leads to is gone"
+    case .pieces: "\(verb) \(finding.place): no job names this list of pieces"
     case .stale: "\(verb) \(finding.place): older than 36 hours"
     case .record: "\(verb) \(finding.place): the entry that it describes is gone"
     case .receipt: "\(verb) \(finding.place): a receipt older than \(keepDone ?? "")"

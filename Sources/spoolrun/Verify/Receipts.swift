@@ -99,6 +99,19 @@ struct PayloadReader: Sendable {
   let isVerbose: Bool
   let progress: VerifyProgress
 
+  /// The list of the pieces of a payload that is sound (spool.5, PIECES).
+  func pieces(_ listed: ListedReceipt) -> VerifyAnswer {
+    DoneReceipt.answer(listed, spool) { name, found in
+      var maker = PieceList.Maker(size: found.verified.size)
+      let flaw = try flaw(found) { maker.take($0) }
+      let list = flaw == nil ? maker.list() : nil
+      if let list { return VerifyAnswer(line: String(decoding: list.text.dropLast(), as: UTF8.self)) }
+      return VerifyAnswer(isGood: false, problem: "\(name): \(flaw ?? "a file without bytes has no pieces")")
+    } trouble: { name, reason, isError in
+      VerifyAnswer(isGood: false, problem: "\(name): \(isError ? "cannot be checked: " : "")\(reason)")
+    }
+  }
+
   func answer(_ listed: ListedReceipt) -> VerifyAnswer {
     DoneReceipt.answer(listed, spool) { name, found in
       if let flaw = try flaw(found) { return VerifyAnswer(isGood: false, line: "\(name): \(flaw)") }
@@ -110,7 +123,10 @@ struct PayloadReader: Sendable {
   }
 
   /// What is wrong with the payload; nil if nothing is.
-  private func flaw(_ found: DoneReceipt) throws(SpoolError) -> String? {
+  /// - Parameter take: gets the payload's bytes.
+  private func flaw(_ found: DoneReceipt, _ take: (UnsafeRawBufferPointer) -> Void = { _ in }) throws(SpoolError)
+    -> String?
+  {
     let size = found.verified.size
     var read: UInt64 = 0
     progress.count { progress in
@@ -120,11 +136,13 @@ struct PayloadReader: Sendable {
     // A payload that has changed need not be read any further.
     defer { progress.count { $0.read &+= size > read ? size - read : 0 } }
     let root = try OutputRoot(directory ?? found.receipt.directory, spool: spool)
-    let note = { (count: Int) in
-      read += UInt64(count)
-      progress.count { $0.read &+= UInt64(count) }
+    let check = try root.check(found.receipt, found.verified) { bytes in
+      let count = UInt64(bytes.count)
+      read += count
+      progress.count { $0.read &+= count }
+      take(bytes)
     }
-    switch try root.check(found.receipt, found.verified, note: note) {
+    switch check {
     case .missing: return "missing: \(escaped(found.output.text))"
     case .changed(let mismatch): return "changed: \(escaped(found.output.text)): \(mismatch.text)"
     case .present, .sound: return nil

@@ -29,6 +29,9 @@ struct Verify: ParsableCommand {
   @Option(help: ArgumentHelp("Print digests of this kind, and read no file.", valueName: "format"))
   var sums: SumFormat?
 
+  @Flag(help: "Print the list of the pieces of one file, as `add --pieces` takes it.")
+  var pieces = false
+
   @Flag(help: "With --sums, print lines as sha256sum --tag does.")
   var tag = false
 
@@ -45,6 +48,7 @@ struct Verify: ParsableCommand {
 
   func validate() throws {
     if let jobs, !(1...1000).contains(jobs) { throw ValidationError("--jobs must be from 1 to 1000") }
+    if pieces, names.count != 1 || sums != nil { throw ValidationError("--pieces is for one job, and without --sums") }
     if tag, sums == nil { throw ValidationError("--tag belongs to --sums") }
   }
 
@@ -87,7 +91,8 @@ struct Verify: ParsableCommand {
     if let sums {
       return SumList(spool: spool, directory: directory, format: sums, style: tag ? .tagged : .plain).answer
     }
-    return PayloadReader(spool: spool, directory: directory, isVerbose: verbose, progress: progress).answer
+    let reader = PayloadReader(spool: spool, directory: directory, isVerbose: verbose, progress: progress)
+    return pieces ? reader.pieces : reader.answer
   }
 
   /// - Returns: whether all is good.

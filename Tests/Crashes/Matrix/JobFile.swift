@@ -63,7 +63,8 @@ struct JobFile {
       return .anything
     }
     if !isKnown { return .atLeast(resumePoint(after: trusted, from: Self.brokenFrom(lines) ?? trusted)) }
-    let isProven = trusted == Version.length && lines.contains { ["crc32", "sha256", "md5"].contains($0.key) }
+    let proofs = ["crc32", "sha256", "md5", "pieces"]
+    let isProven = trusted == Version.length && lines.contains { proofs.contains($0.key) }
     func request(_ lines: some Collection<JobLine>) -> Expectation {
       if !isProven, let floor = Self.brokenFrom(lines), floor < trusted {
         return .from(resumePoint(after: trusted, from: floor))

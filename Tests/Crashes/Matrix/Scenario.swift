@@ -49,7 +49,7 @@ struct Scenario: Sendable, CustomTestStringConvertible {
 
   var testDescription: String { name }
 
-  static let all = began + left + placed + crowded + delivered + standing + signed
+  static let all = began + left + placed + crowded + delivered + standing + signed + inPieces
 
   /// CRASH_MATRIX=NAME in the environment chooses the scenario of that name, for whoever works on it; `all` is all.
   static let chosen: [Scenario] = {

@@ -33,6 +33,23 @@ struct Version: Sendable {
   static let sha256 = "bd7df1144096b9fbf8b689a3be99e3bb2d0f1d64fb132c6a6f17c7f6e01e67e5"
   static let md5 = "8e8f317f35312f09c21d1908d2d4c9cb"
 
+  /// The list of the pieces of ``current``, by sha256sum(1).
+  static let pieces = """
+    pieces: sha256 4k
+    8b2aa2284d7a72430c9894f611e26a2e7efc83d160d34e70da5fb6ecbd4110d7
+    da038082399008d8727e829361a8e4f0e66aa0debf06014b1fbccc49e5bf4c0a
+    d2f5f0e5c7095b0e7692d127860380fd890acd88b4a322ce8ddd0ab68789360f
+    6cfca880dbb8f4ccf10a21a01115372eb730e54ab05835a19b3a4bbb27bd0d6e
+    35924658a11390ba8e232b46dbb9bc14e7359869844d1e07c5036e72d388f126
+    545350cc3c3ff12aa00ab0da23a2e13711bef4422f768e419e0b7f6a4da0c015
+
+    """
+  /// Of ``pieces``, by sha256sum(1).
+  static let pieceList = "aea251e1a70819373d2fec866a1aed2735bc78c47a49e9a7e6bbcc54b91c86ab"
+  /// ``current`` with a bit flipped in the second piece.
+  static let flipped = Version(
+    bytes: current.bytes.enumerated().map { $0.offset == 5000 ? $0.element ^ 1 : $0.element }, etag: "\"current\"")
+
   /// States ``sha256`` of the whole file, also in an answer with a part of it (RFC 9530).
   static let statedSHA256 = "Repr-Digest: sha-256=:vX3xFECWufv4tomjvpnjuy0PHWT7EyxqbxfH9uAeZ+U=:"
   /// States ``md5`` of what the answer has: of the file if it is whole.

@@ -1,7 +1,8 @@
 /// One reader of strangers' bytes. The raw value names it on the fuzzer's command line and its directory in
 /// `Tests/Fuzz/Corpus`.
 package enum FuzzTarget: String, CaseIterable, Sendable {
-  case job, fields, name, output, moment, range, head, digests, answer, url, disposition, list, links, feed
+  case job, fields, name, output, moment, range, head, digests, answer, url, disposition, list, links, feed,
+    pieces
 
   /// Reads `bytes` as this target does, and holds what comes out against what has to be true of it.
   /// - Throws: the property that does not hold.
@@ -21,6 +22,7 @@ package enum FuzzTarget: String, CaseIterable, Sendable {
     case .list: try checkList(bytes)
     case .links: try checkLinks(bytes)
     case .feed: try checkFeed(bytes)
+    case .pieces: try checkPieces(bytes)
     }
   }
 }

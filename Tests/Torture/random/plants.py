@@ -62,7 +62,10 @@ PLANTS = {
         "SpoolWorker", "if let oddity, !comesAgain", 'if let oddity, !planted("other-kind"), !comesAgain', {"page"}
     ),
     "crc32": Plant(
-        "SpoolWorker", "digests: data.request.expected.digests)", 'digests: planted("crc32") ? Digests() : data.request.expected.digests)', {"declared"}
+        "SpoolWorker",
+        "    var expected = data.request.expected\n",
+        '    var expected = planted("crc32") ? Expectation() : data.request.expected\n',
+        {"declared"},
     ),
     "short-body": Plant(
         "Transfer",

@@ -149,7 +149,8 @@ WORKER = {
             "    case .failed(let failure):\n      return try next(.failed(mirror.failure",
         ),
         "declared digest": (
-            "digests: data.request.expected.digests)", 'digests: planted("declared digest") ? Digests() : data.request.expected.digests)',
+            "    var expected = data.request.expected\n",
+            '    var expected = planted("declared digest") ? Expectation() : data.request.expected\n',
         ),
         "reboot": ("start.boot == boot &&", '(start.boot == boot || planted("reboot")) &&'),
         "a payload is not durable": (

@@ -39,3 +39,30 @@ extension Version {
 
     """
 }
+
+/// Data of which a piece is wrong, and is replaced in its place.
+extension Scenario {
+  static let inPieces = [
+    Scenario(
+      name: "pieces", setUp: { try $0.dropWithPieces() },
+      answer: { world, request, reply in
+        if world.hasMark("all with a wrong piece") { return try Version.current.serve(request, reply) }
+        try Version.flipped.serve(request, reply) { try world.awaitCheckpoint($0) }
+        _ = world.isFirst("all with a wrong piece")
+      }),
+    Scenario(
+      name: "pieces, several connections", options: { _ in ["connections=3"] }, setUp: { try $0.dropWithPieces() },
+      answer: { world, request, reply in
+        if request.rangeStart == 4096, request.rangeEnd == 8191 { return try Version.current.serve(request, reply) }
+        try Version.flipped.serve(request, reply)
+      }),
+  ]
+}
+
+extension World {
+  fileprivate func dropWithPieces() throws {
+    guard mkdir(spool.path("pieces"), 0o700) == 0 else { throw TestSupportError("mkdir", "pieces", errno: errno) }
+    try writeFile(spool.path("pieces/\(Version.pieceList)"), Array(Version.pieces.utf8))
+    try drop("pieces: sha256 4k \(Version.pieceList)")
+  }
+}

@@ -1,0 +1,146 @@
+internal import Spool
+internal import Transfer
+
+/// Fetches the pieces of complete data again that are wrong (spool.5, PIECES), and puts them in their places: from a
+/// mirror that did not send them, before one that did.
+@WorkerLoop
+final class PieceRepair: RunningTransfer {
+  private let data: PartData
+  private let list: PieceList
+  private let environment: JobEnvironment
+  private let requests: UInt64
+  private let log: (String, Fields) -> Void
+  private var engine: (any Fetcher)?
+  private var isStopped = false
+  private(set) var fetched: UInt64 = 0
+
+  init(
+    _ data: PartData, _ list: PieceList, _ environment: JobEnvironment, requests: UInt64,
+    log: @escaping (String, Fields) -> Void
+  ) {
+    (self.data, self.list, self.environment) = (data, list, environment)
+    (self.requests, self.log) = (requests, log)
+  }
+
+  func stop() {
+    isStopped = true
+    engine?.cancel(requests)
+  }
+
+  func windDown() { stop() }
+
+  func tick() {}
+
+  /// - Parameters:
+  ///   - mirrors: the first one is asked first.
+  ///   - judge: is told whether a mirror sent what it was asked for.
+  /// - Throws: `wrong-piece`; the failure of a mirror that did not send a piece, if no other is right.
+  func run(_ wrong: [Int], _ mirrors: [MirrorURL], _ judge: (MirrorURL, Failure?, _ isOfOther: Bool) -> Void)
+    async throws
+  {
+    log("wrong-pieces", Fields().with("count", wrong.count).with("at", range(wrong[0]).lowerBound))
+    try await data.part.makeDurable(environment.durable)
+    let mark = try await data.beginReplacing(from: range(wrong[0]).lowerBound)
+    var (left, failures): ([Int], [Failure]) = (wrong, [])
+    for hasSent in [false, true] {
+      for mirror in mirrors {
+        for piece in left where data.hasSent(mirror.number, range(piece)) == hasSent {
+          let (failure, isOfOther) = try await fetch(piece, mirror)
+          judge(mirror, failure, isOfOther)
+          if let failure {
+            failures.append(failure)
+            break
+          }
+          if try await isRight(piece) { left.removeAll { $0 == piece } }
+        }
+      }
+    }
+    try await data.endReplacing(from: mark)
+    if left.isEmpty { return log("repaired", Fields().with("count", wrong.count)) }
+    // No mirror sends a part of the file, so the next request is for all that follows.
+    let hasParts = failures.isEmpty || failures.contains { $0.code != .badResponse }
+    if !hasParts { try await data.cutBack(to: range(left[0]).lowerBound) }
+    throw failures.last { $0.code != .badResponse }
+      ?? Failure(.wrongPiece, "\(left.count) pieces are wrong, the first of them piece \(left[0] + 1) of \(list.count)")
+  }
+
+  private func range(_ piece: Int) -> Range<UInt64> { list.range(of: piece, in: data.part.length) }
+
+  private func isRight(_ piece: Int) async throws -> Bool {
+    guard let reading = data.part.pieceReading else { return false }
+    return try await runBlocking { try reading.isRight(piece) }
+  }
+
+  private func fetch(_ piece: Int, _ mirror: MirrorURL) async throws -> (Failure?, isOfOther: Bool) {
+    let engine = try environment.engine()
+    self.engine = engine
+    if isStopped { throw JobStop.cancelled }
+    let range = range(piece)
+    if range.isEmpty { return (nil, false) }
+    let isBounded = mirror.parts.scheme.hasBoundedRanges
+    let plan = ResumePlan(
+      offset: range.lowerBound, last: isBounded ? range.upperBound - 1 : nil, ifRange: nil, comparesSizeOnly: true)
+    let request = RequestTemplate(mirror, data.request, id: requests)
+      .request(FetchPolicy.Manner(connections: 1), plan, isPiece: false)
+    let sink = PieceSink(data, range, plan, mirror)
+    let result = await engine.fetch(request, into: sink)
+    fetched += result.bytesReceived
+    if isStopped { throw JobStop.cancelled }
+    if let error = sink.error { throw error }
+    if sink.hasAll { return (nil, false) }
+    let failure: Failure
+    switch result.end {
+    case .cancelled: throw JobStop.cancelled
+    case .failed(let reason): failure = mirror.failure(reason, FetchPolicy.Manner(connections: 1))
+    case .complete: failure = Failure(.shortBody, "\(mirror.parts.host) sent a part of a piece")
+    case .refused: failure = sink.refusal ?? Failure(.badResponse, "\(mirror.parts.host) sent no such range")
+    }
+    return (failure, result.isOfOtherServer)
+  }
+}
+
+/// Puts the bytes of one piece in their place. Called on libcurl's thread, which is the loop's.
+private final class PieceSink: FetchSink {
+  private let data: PartData
+  private let range: Range<UInt64>
+  private let plan: ResumePlan
+  private let mirror: MirrorURL
+  private var position: UInt64
+  private(set) var refusal: Failure?
+  private(set) var error: (any Error)?
+
+  init(_ data: PartData, _ range: Range<UInt64>, _ plan: ResumePlan, _ mirror: MirrorURL) {
+    (self.data, self.range, self.plan, self.mirror) = (data, range, plan, mirror)
+    position = range.lowerBound
+  }
+
+  var hasAll: Bool { position == range.upperBound }
+  var isFull: Bool { false }
+
+  func accept(_ response: Response) -> Bool {
+    let asked = ResponseVerdict.Asked(
+      mirror.parts, mirror: mirror.number, plan: plan,
+      // Its digest proves the piece, whatever the validators are by now.
+      version: RemoteVersion(mirror: mirror.number, size: data.part.length, etag: nil, modified: nil),
+      request: data.request)
+    switch ResponseVerdict.judge(response, asked) {
+    case .append:
+      if case .range(range.lowerBound, _, _) = response.content { return true }
+    case .fail(let failure): refusal = failure
+    case .again, .replace, .complete: break
+    }
+    return false
+  }
+
+  func append(_ bytes: UnsafeRawBufferPointer) -> Bool {
+    let count = min(bytes.count, Int(range.upperBound - position))
+    do throws(SpoolError) {
+      try data.replace(UnsafeRawBufferPointer(rebasing: bytes[..<count]), at: position)
+    } catch {
+      self.error = error
+      return false
+    }
+    position += UInt64(count)
+    return count == bytes.count
+  }
+}
