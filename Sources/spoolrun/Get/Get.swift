@@ -5,9 +5,12 @@ internal import Spool
 internal import SpoolWorker
 internal import Transfer
 
-/// The keys that options of `get` set. The place of the file is `-o`'s, and its spool has no keys for signatures.
+/// The keys that options of `get` set. The place of the file is `-o`'s, its spool has no keys for signatures, and the
+/// patience is that of the person.
 enum GetJobKeys: JobKeySelection {
-  static let keys = JobKey.ofJobs.filter { !["url", "output", "root", "signature"].contains($0.name) }
+  static let keys = JobKey.ofJobs.filter {
+    !["url", "output", "root", "signature", "patience"].contains($0.name)
+  }
 
   static func help(_ key: JobKey) -> String {
     key.name == "mode" ? key.help.replacing("(default: 600)", with: "(default: by the umask)") : key.help
@@ -19,9 +22,10 @@ struct Get: ParsableCommand {
     commandName: "get",
     abstract: "Downloads files into the current directory, now.",
     discussion: """
-      Each URL is one file; with -o FILE, several URLs are mirrors of it. The same command continues an interrupted \
-      download, and does nothing if the file is there and is what its receipt says. The jobs are in a spool of your \
-      own, $XDG_STATE_HOME/spoolrun or else ~/.local/state/spoolrun; a worker that watches it runs them as well.
+      Each URL is one file; with -o FILE, several URLs are mirrors of it. It stays until the file is there, and tries \
+      again what may pass. The same command continues an interrupted download, and does nothing if the file is there \
+      and is what its receipt says. The jobs are in a spool of your own, $XDG_STATE_HOME/spoolrun or else \
+      ~/.local/state/spoolrun; a worker that watches it runs them as well.
       """)
 
   @Argument(help: ArgumentHelp("URL of a file.", valueName: "url"))
@@ -42,6 +46,14 @@ struct Get: ParsableCommand {
     help: ArgumentHelp("PEM file of the certificate authorities to trust. (default: the system's)", valueName: "file"))
   var caFile: String?
 
+  @Flag(help: "Make one attempt, and exit with status 75 if another one may help.")
+  var once = false
+
+  @Option(
+    help: ArgumentHelp(
+      "Exit with status 75 after so long without a byte. (default: 15m, in a terminal without end)", valueName: "time"))
+  var patience: String?
+
   @Option(help: ArgumentHelp("Show progress bars: auto, always or never.", valueName: "when"))
   var progress = ProgressMode.auto
 
@@ -50,6 +62,13 @@ struct Get: ParsableCommand {
 
   @Option(help: ArgumentHelp("The spool for the jobs. (default: your own)", valueName: "spool"), completion: .directory)
   var spool: String?
+
+  func validate() throws {
+    if let patience, duration(patience) == nil {
+      throw ValidationError("--patience must be a time from 1s to 365d, such as 2h")
+    }
+    if once, patience != nil { throw ValidationError("--once and --patience cannot be used together") }
+  }
 
   func run() throws {
     let signals: Int32
@@ -94,6 +113,9 @@ struct Get: ParsableCommand {
     // The person has written the scheme. Redirects lead to http and https only.
     options.protocols = Set(Scheme.allCases)
     options.userAgent = "spoolrun/\(Spoolrun.configuration.version)"
+    options.endsWhenDone = !once
+    let patience = patience.flatMap { duration($0) } ?? (Terminal.isErrorTerminal ? nil : 900)
+    options.longestStandstill = patience.map { Int64($0) * 1000 }
     try options.takeDefaults(of: spool, authorities: caFile)
     try options.prepareSharing(of: spool, isVerbose: verbose)
     _ = spoolrun_raise_descriptor_limit(UInt64(options.mostDescriptors))

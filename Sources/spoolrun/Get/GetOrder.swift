@@ -41,11 +41,30 @@ struct GetOrder {
     return .refused("its job \(item.job.display) keeps moving: try again")
   }
 
+  /// Why the file cannot be put where it goes: nobody should have to wait for the whole of it to hear that. nil if it
+  /// seems that it can, or the worker says the reason.
+  private func obstacle() throws(SpoolError) -> String? {
+    guard let output = OutputPath(item.name) else { return nil }
+    let root = try OutputRoot(item.directory, spool: spool)
+    do throws(SpoolError) {
+      if try root.status(output)?.isDirectory == true { return "a directory has the name" }
+      try root.checkWritable(output)
+    } catch  where Self.closed.contains(error.errno) {
+      return "cannot be written to \(root.path(of: output)): \(error.errno)"
+    } catch {
+      // Of a link in the path, for example, the worker says what is wrong.
+    }
+    return nil
+  }
+
+  private static let closed: Set<Errno> = [.permissionDenied, .notPermitted, .readOnlyFileSystem, .fileNameTooLong]
+
   /// - Returns: nil to look again.
   private func tryPlacing() throws(SpoolError) -> Outcome? {
     guard let place = try JobSearch(spool).places(of: item.job.fileName).last(where: { $0.directory != .standing })
     else {
       if let outcome = try checkArchived() { return outcome }
+      if let obstacle = try obstacle() { return .refused(obstacle) }
       _ = try Drops(spool).drop(request.text, as: item.job)
       return .ordered
     }
@@ -58,11 +77,13 @@ struct GetOrder {
       if news == nil { return .ordered }
     case .partial:
       if news == nil {
+        if let obstacle = try obstacle() { return .refused(obstacle) }
         _ = try Steering(spool).perform(.retry, item.job.fileName, in: .partial)
         return .ordered
       }
     case .hold, .failed, .tmp, .standing, .workers, .files: break
     }
+    if let obstacle = try obstacle() { return .refused(obstacle) }
     try Steering(spool).requeue(place, as: item.job, asking: news)
     return .ordered
   }

@@ -83,20 +83,20 @@ import Testing
   /// Another command has it locked before it shows that it runs it.
   @Test func `a job that another is about to take is not given up at once`() async throws {
     let server = try simpleServer()
-    #expect(try await get(server.url("/503")).status == .exited(75))
+    #expect(try await get("--once", server.url("/503")).status == .exited(75))
     let job = "\(spool)/partial/\(try #require(names(in: "\(spool)/partial").first))"
     try setModificationTime(job, secondsFromNow: -60)
     let lock = open(job, O_RDONLY | O_CLOEXEC)
     try #require(lock >= 0 && flock(lock, LOCK_EX | LOCK_NB) == 0)
     defer { close(lock) }
-    let result = try await get(server.url("/503"))
+    let result = try await get("--once", server.url("/503"))
     #expect(result.status == .exited(75) && result.duration > .seconds(2), "\(result)")
     #expect(result.errors.contains("could not be fetched now"), "\(result)")
   }
 
   @Test func `other jobs of the spool are not this command's`() async throws {
     let server = try simpleServer()
-    #expect(try await get(server.url("/503")).status == .exited(75))
+    #expect(try await get("--once", server.url("/503")).status == .exited(75))
     let waiting = try #require(names(in: "\(spool)/partial").first)
     try setModificationTime("\(spool)/partial/\(waiting)", secondsFromNow: -60)
     try writeFile("\(spool)/new/other", Array("\(server.url("/other"))\n".utf8))

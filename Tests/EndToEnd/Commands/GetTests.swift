@@ -87,16 +87,16 @@ import Testing
     let server = try simpleServer()
     let missing = try await get(server.url("/404"))
     #expect(missing.status == .exited(1) && missing.errors.contains("404: http-404: "), "\(missing)")
-    let busy = try await get(server.url("/500"), server.url("/a"))
+    let busy = try await get("--once", server.url("/500"), server.url("/a"))
     #expect(busy.status == .exited(75) && busy.errors.contains("500: http-500: "), "\(busy)")
     #expect(names(in: here) == ["a"], "the others are fetched")
-    let both = try await get(server.url("/404"), server.url("/500"))
+    let both = try await get("--once", server.url("/404"), server.url("/500"))
     #expect(both.status == .exited(1) && server.requests(for: "/500").count == 2, "tried again at once: \(both)")
   }
 
   @Test func `a wrong digest publishes nothing, and the right one then does`() async throws {
     let server = try simpleServer()
-    let wrong = try await get("--crc32", "00000000", server.url("/a"))
+    let wrong = try await get("--once", "--crc32", "00000000", server.url("/a"))
     #expect(wrong.status == .exited(75) && wrong.errors.contains("a: mismatch-crc32: "), "\(wrong)")
     #expect(names(in: here) == [])
     let right = try await get("--crc32", hex8(independentCRC32(Array("payload\n".utf8))), server.url("/a"))
@@ -193,6 +193,7 @@ import Testing
       #expect(result.status == .killed(signal: SIGKILL))
     } else {
       #expect(result.status == .exited(75) && result.errors.contains("a: stopped; the same command"), "\(result)")
+      #expect(result.errors.contains(/what has come so far, [0-9.]+K, is in .*spoolrun/), "\(result)")
     }
     #expect(names(in: here) == [])
     let again = try await get("--timeout", "1h", server.url("/a"))
@@ -302,7 +303,7 @@ import Testing
     let server = try simpleServer()
     let variables = testEnvironment.merging(environment) { $1 }
     let urls = ["/a.bin", "/b.bin", "/404", "/503"].map { server.url($0) }.joined(separator: " ")
-    let result = try await runInTerminal("cd \(here); \(productPath("spoolrun")) get \(urls)", environment: variables)
+    let result = try await runInTerminal("cd \(here); \(productPath("spoolrun")) get --once \(urls)", environment: variables)
     #expect(result.status == .exited(1), "\(result)")
     #expect(result.output.contains(/spoolrun: a\.bin: done \([0-9]+B in [0-9.]+s, [0-9.KM]+B?\/s\)\r\n/), "\(result)")
     let advice = "  The file is not there: look for its new place. The same command tries again.\r\n"
