@@ -137,7 +137,8 @@ package final class OutputRoot {
 package enum OutputReach: Sendable {
   /// In the root and in all directories below it. Such a root must not contain the spool.
   case below
-  /// In the root itself only, so none can get into the spool, even if the root contains the spool.
+  /// In the root itself only, so none can get into the spool, even if the root contains the spool. Of the spool of a
+  /// `get`, which its root always contains, below it as well: ``CurrentOutputRoot/place(_:_:)`` enters no spool.
   case directly
 }
 

@@ -12,22 +12,30 @@ struct GetOrder {
     case refused(String)
   }
 
-  let spool: Spool
-  let item: GetItem
+  private let spool: Spool
+  private let item: GetItem
   private let request: JobRequest
+  private let known: GetSpool
 
-  init(spool: Spool, item: GetItem) {
-    self.spool = spool
-    self.item = item
-    request = item.request
+  init(_ known: GetSpool, _ item: GetItem) {
+    (self.known, spool, self.item, request) = (known, known.spool, item, item.request)
   }
 
   /// Drops the job, or takes up the one that an earlier command left, with what this command asks for.
   func place() throws(SpoolError) -> Outcome {
     do throws(OutputRootProblem) {
-      _ = try CurrentOutputRoot(item.directory, spool: spool, reach: item.reach)
+      let reach = spool.isBesideFiles ? OutputReach.directly : item.reach
+      _ = try CurrentOutputRoot(item.directory, spool: spool, reach: reach)
+      if let former = known.former { _ = try CurrentOutputRoot(item.directory, spool: former, reach: .directly) }
     } catch {
       return .refused("\(error)")
+    }
+    if let outcome = try checkKnown() {
+      // What an earlier command left that was to fetch it again.
+      if outcome == .isThere, try JobSearch(spool).place(of: item.job).map({ $0.directory != .done }) ?? false {
+        _ = try Steering(spool).perform(.cancel, item.job.fileName)
+      }
+      return outcome
     }
     try NamedRoots(spool).offer(item.directory, as: item.root)
     for _ in 0..<20 {
@@ -88,6 +96,15 @@ struct GetOrder {
     return .ordered
   }
 
+  /// The same as ``check(_:)``, by what earlier commands have left of receipts.
+  private func checkKnown() throws(SpoolError) -> Outcome? {
+    if let found = known.receipts[String(decoding: item.job.fileName.bytes, as: UTF8.self).exact] {
+      return try check(found.receipt, found.verified, isSame: found.verified.expectation.meets(request.expected))
+    }
+    guard let former = known.former, let job = try JobSearch(former).job(.done, item.job.fileName) else { return nil }
+    return try check(job)
+  }
+
   /// The same as ``check(_:)``, by the last receipt of the job that was archived.
   private func checkArchived() throws(SpoolError) -> Outcome? {
     var last: JobText?
@@ -100,16 +117,23 @@ struct GetOrder {
   /// Compares the file with the receipt of a job that is done.
   /// - Returns: nil to fetch the file, or to let the worker compare it with what is declared now.
   private func check(_ job: JobText) throws(SpoolError) -> Outcome? {
-    if request.overwrite == true { return nil }
     guard let receipt = job.journal.publication.receipt, let verified = job.journal.publication.verified else {
       return nil
     }
+    return try check(receipt, verified, isSame: job.request.expected == request.expected)
+  }
+
+  /// - Parameter isSame: whether that is what is asked for now.
+  private func check(_ receipt: Journal.Receipt, _ verified: Journal.Verified, isSame: Bool) throws(SpoolError)
+    -> Outcome?
+  {
+    if request.overwrite == true { return nil }
     switch try OutputRoot(item.directory, spool: spool).check(receipt, verified) {
     case .missing: return nil
     case .changed(let mismatch):
       return .refused(
         "is there, but has changed since it was fetched (\(mismatch.text)): remove it, or use --overwrite")
-    case .present, .sound: return job.request.expected == request.expected ? .isThere : nil
+    case .present, .sound: return isSame ? .isThere : nil
     }
   }
 }

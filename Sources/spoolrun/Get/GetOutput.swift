@@ -162,6 +162,14 @@ enum GetEnd: Equatable {
     }
   }
 
+  /// One that failed is worse than one that waits.
+  static func worst(_ ends: [GetEnd]) -> ExitStatus {
+    ends.reduce(.success) { $1.status == .givenUp || $0 == .success ? $1.status : $0 }
+  }
+
+  /// Whether only another command can help.
+  var isMistake: Bool { if case .failed = self { true } else { false } }
+
   /// What to tell the person.
   /// - Parameter now: for a terminal, where times are told from now on; nil for a log.
   func line(now: Timestamp?, _ look: Look) -> StyledLine {

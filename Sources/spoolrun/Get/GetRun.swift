@@ -31,9 +31,9 @@ struct GetRun {
   }
 
   /// - Parameter known: how the items ended for which nothing was ordered, by their number.
-  /// - Returns: the worst end, after all have been told.
+  /// - Returns: how the items ended, after that has been told.
   /// - Throws: ``SpoolError``; the exit status, after a message, where a worker cannot start.
-  func run(_ known: [Int: GetEnd]) throws -> ExitStatus {
+  func run(_ known: [Int: GetEnd]) throws -> [GetEnd] {
     let ends = try ends(known)
     output.tell(items, ends)
     var left: UInt64 = 0
@@ -41,8 +41,7 @@ struct GetRun {
       left &+= try spool.status(.partial, item.job.part).map { UInt64(clamping: $0.size) } ?? 0
     }
     output.tell(left: left, in: spool)
-    // One that failed is worse than one that waits.
-    return ends.reduce(.success) { $1.status == .givenUp || $0 == .success ? $1.status : $0 }
+    return ends
   }
 
   private func ends(_ known: [Int: GetEnd]) throws -> [GetEnd] {

@@ -184,6 +184,10 @@ struct Run: ParsableCommand {
     let signals: Int32
     do { signals = try Terminal.stopSignals() } catch { throw ExitStatus.failure(error, "cannot watch for signals") }
     var spool = try self.spool.open(mayBeCommand: true, host: hostID)
+    if let path = try? realPath(spool.location), GetDirectory.isInside(path) {
+      throw ExitStatus.usage.after(
+        "\(escaped(spool.location)) is the spool of a `spoolrun get`: the same command, in the same directory, goes on")
+    }
     // What a gate says may take long, and it may be closed.
     let libcurl = gate == nil && !unmeteredOnly ? LibcurlAhead(for: spool) : nil
     defer { libcurl?.finish() }

@@ -90,7 +90,7 @@ import Testing
     }
     let command = try start(["--timeout", "1h", server.url("/a")])
     try await waitUntil("half of it is there") {
-      let spool = "\(home.path)/.local/state/spoolrun/partial"
+      let spool = "\(spool)/partial"
       return names(in: spool).contains {
         $0.hasSuffix(".part") && fileStatus("\(spool)/\($0)").map { Int($0.st_size) } == Self.middle
       }
