@@ -101,6 +101,22 @@ package final class GetDirectory {
     return .opened(GetDirectory(parent, above, file, identity, entry, records, isLocked: isLocked))
   }
 
+  /// The open spool in `parent`; nil if there is none of this person's.
+  /// - Parameter settings: as for ``Spool/init(_:owner:boot:system:kind:settings:)``.
+  package static func spool(in parent: String, _ records: GetRecords, settings: [String]) throws(SpoolError) -> Spool? {
+    let place = location(in: parent)
+    do throws(SpoolError) {
+      let file = try records.system.open(AT_FDCWD, Path(place), O_RDONLY | O_DIRECTORY | O_NOFOLLOW)
+      let identity = try file.status()
+      guard identity.owner == geteuid(), try known(file, identity, parent, records) != nil else { return nil }
+      let (owner, boot) = WorkerID.current()
+      let spool = try Spool(place, owner: owner, boot: boot, system: records.system, settings: settings)
+      return spool.identity.isSameFile(as: identity) ? spool : nil
+    } catch  where [.noSuchFileOrDirectory, .notDirectory, .tooManySymbolicLinkLevels].contains(error.errno) {
+      return nil
+    }
+  }
+
   private static func known(
     _ file: borrowing OwnedFile, _ identity: FileStatus, _ parent: String, _ records: GetRecords
   ) throws(SpoolError) -> GetRecords.Entry? {

@@ -1,3 +1,4 @@
+internal import CLinux
 internal import Glibc
 internal import Spool
 internal import SystemPackage
@@ -127,6 +128,36 @@ enum PersonalSpool {
       }
     }
     return try SpoolOpening.open(location, for: .changing)
+  }
+}
+
+/// The spools of a person's gets, for a command that no spool is named for.
+enum OwnSpools {
+  /// The one of the current directory first. That of version 0.2 counts if it has jobs that are not done.
+  static func open(for use: SpoolUse) throws -> [Spool] {
+    guard let state = PersonalSpool.location else { return [] }
+    if use != .reading { _ = try PersonalSpool.become(ownerOf: nil) }
+    var found: [Spool] = []
+    do throws(SpoolError) {
+      if isDirectory("\(state)/gets") {
+        let records = try GetRecords(state)
+        let here = try? realPath(".")
+        for parent in try records.directories() {
+          let spool = try GetDirectory.spool(in: parent, records, settings: PersonalSpool.settings)
+          if let spool { parent == here ? found.insert(spool, at: 0) : found.append(spool) }
+        }
+      }
+      let (owner, boot) = WorkerID.current()
+      if isDirectory("\(state)/\(Directory.files.rawValue)") {
+        let former = try Spool(state, owner: owner, boot: boot)
+        let directories: [Directory] = [.new, .urgent, .cur, .partial, .hold, .failed, .standing]
+        let isOwn = try former.stranger() == nil
+        if isOwn, try JobSearch(former).isAnyJob(in: directories) { found.append(former) }
+      }
+    } catch {
+      throw ExitStatus.failure(error, "the spools of your gets")
+    }
+    return found
   }
 }
 
