@@ -122,6 +122,14 @@ package final class OutputRoot {
     return made
   }
 
+  /// Sets the time of the file at `output`, in seconds since the epoch, if there is one.
+  package func setModified(_ output: OutputPath, to seconds: Int64) throws(SpoolError) {
+    do throws(SpoolError) {
+      try open(output, creating: false).openExisting().setModified(seconds)
+    } catch  where error.errno == .noSuchFileOrDirectory {
+    }
+  }
+
   /// Removes what interrupted commits of the data with these inodes left beside `output`: a second name of the data, or
   /// a copy of it.
   package func removeTemporaries(beside output: OutputPath, of inodes: [UInt64]) throws(SpoolError) {
@@ -479,6 +487,10 @@ package final class ExistingOutput {
   }
 
   package var flush: Flush { Flush(dataOf: file, status) }
+
+  func setModified(_ seconds: Int64) throws(SpoolError) {
+    if status.isRegular { try file.setTimes(to: seconds) }
+  }
 }
 
 /// A directory that is open, below an output root or the root itself.

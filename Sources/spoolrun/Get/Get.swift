@@ -54,6 +54,9 @@ struct Get: ParsableCommand {
       "Exit with status 75 after so long without a byte. (default: 15m, in a terminal without end)", valueName: "time"))
   var patience: String?
 
+  @Flag(help: "Give files the time of modification that the server states.")
+  var times = false
+
   @Option(help: ArgumentHelp("Show progress bars: auto, always or never.", valueName: "when"))
   var progress = ProgressMode.auto
 
@@ -87,7 +90,8 @@ struct Get: ParsableCommand {
         for index in items.indices { items[index].usualMode = PayloadMode(umask: mask) }
       }
       let known = try order(items, in: place)
-      let run = GetRun(items, in: place.spool, options, signals: signals, progress, isVerbose: verbose)
+      let run = GetRun(
+        items, in: place.spool, options, signals: signals, progress, setsTimes: times, isVerbose: verbose)
       let ends = try run.run(known)
       if list.from == nil { mistakes = zip(items, ends).filter { $1.isMistake }.map(\.0.job) }
       let status = GetEnd.worst(ends)

@@ -3,6 +3,7 @@ internal import Spool
 internal import SpoolStatus
 internal import SpoolWorker
 internal import Synchronization
+internal import Transfer
 
 /// Waits until the jobs of one `spoolrun get` have ended: runs them by a worker of its own, or follows the worker that
 /// has them or watches the spool.
@@ -12,6 +13,8 @@ struct GetRun {
   private let options: WorkerOptions
   private let signals: Int32
   private let output: GetOutput
+  /// Whether files get the times that their servers state.
+  private let setsTimes: Bool
 
   /// Milliseconds between two looks at jobs that another worker has.
   private static let interval: Int32 = 200
@@ -24,8 +27,9 @@ struct GetRun {
   ///   - signals: a signalfd(2).
   init(
     _ items: [GetItem], in spool: Spool, _ options: WorkerOptions, signals: Int32, _ progress: ProgressMode,
-    isVerbose: Bool
+    setsTimes: Bool, isVerbose: Bool
   ) {
+    self.setsTimes = setsTimes
     (self.items, self.spool, self.options, self.signals) = (items, spool, options, signals)
     output = GetOutput(items, of: spool, progress, stays: options.endsWhenDone, isVerbose: isVerbose)
   }
@@ -35,6 +39,7 @@ struct GetRun {
   /// - Throws: ``SpoolError``; the exit status, after a message, where a worker cannot start.
   func run(_ known: [Int: GetEnd]) throws -> [GetEnd] {
     let ends = try ends(known)
+    if setsTimes { for (item, end) in zip(items, ends) where end == .done { setTime(of: item) } }
     output.tell(items, ends)
     var left: UInt64 = 0
     for (item, end) in zip(items, ends) where end.status == .waiting {
@@ -54,27 +59,7 @@ struct GetRun {
     var stays = options.endsWhenDone
     var standstill = Standstill(longest: options.longestStandstill)
     while true {
-      var progress = WorkerProgress(running: [], waiting: 0, summary: RunSummary(), gained: 0)
-      var hasOther = WatchSign.isGiven(for: spool)
-      for (number, item) in items.enumerated() where ends[number] == nil {
-        let standing = try JobStanding.of(item.job, in: spool)
-        ends[number] = GetEnd(standing, stays: stays)
-        if ends[number] == .done { try tellDone(item) }
-        if stays, case .retrying(let next, let problem) = standing {
-          progress.waits = problem.map { [WorkerReport.Wait($0.code, $0.reason)] } ?? []
-          progress.untilNext = max(0, next.seconds - spool.now().seconds)
-        }
-        guard case .running(let bytes, let total) = standing else {
-          if ends[number] == nil { progress.waiting += 1 }
-          continue
-        }
-        hasOther = true
-        progress.running.append(
-          JobProgress(id: UInt64(number), name: FileName(item.shown), bytes: bytes, total: total))
-        growth.note(bytes, of: number)
-      }
-      progress.gained = growth.sum
-      progress.summary.done = ends.values.count { $0 == .done }
+      var (progress, hasOther) = try look(&ends, &growth, stays: stays)
       let left = items.indices.filter { ends[$0] == nil }
       if left.isEmpty { break }
       if hasOther, standstill.isOver(growth.sum &+ UInt64(ends.count)) {
@@ -107,6 +92,35 @@ struct GetRun {
     }
     output.finishBars()
     return items.indices.map { ends[$0] ?? .left }
+  }
+
+  /// Looks at each job that has not ended.
+  /// - Returns: how far they are that another worker has, and whether one has some, or watches the spool.
+  private func look(_ ends: inout [Int: GetEnd], _ growth: inout FollowedGrowth, stays: Bool) throws
+    -> (WorkerProgress, hasOther: Bool)
+  {
+    var progress = WorkerProgress(running: [], waiting: 0, summary: RunSummary(), gained: 0)
+    var hasOther = WatchSign.isGiven(for: spool)
+    for (number, item) in items.enumerated() where ends[number] == nil {
+      let standing = try JobStanding.of(item.job, in: spool)
+      ends[number] = GetEnd(standing, stays: stays)
+      if ends[number] == .done { try tellDone(item) }
+      if stays, case .retrying(let next, let problem) = standing {
+        progress.waits = problem.map { [WorkerReport.Wait($0.code, $0.reason)] } ?? []
+        progress.untilNext = max(0, next.seconds - spool.now().seconds)
+      }
+      guard case .running(let bytes, let total) = standing else {
+        if ends[number] == nil { progress.waiting += 1 }
+        continue
+      }
+      hasOther = true
+      progress.running.append(
+        JobProgress(id: UInt64(number), name: FileName(item.shown), bytes: bytes, total: total))
+      growth.note(bytes, of: number)
+    }
+    progress.gained = growth.sum
+    progress.summary.done = ends.values.count { $0 == .done }
+    return (progress, hasOther)
   }
 
   /// The person has stopped the command. Files that were done meanwhile count as done.
@@ -163,6 +177,19 @@ struct GetRun {
       }
     }
     return wasStopped.withLock { $0 }
+  }
+
+  /// Gives a file the time at which it was last modified, as its server has stated it.
+  private func setTime(of item: GetItem) {
+    do throws(SpoolError) {
+      let job = try JobSearch(spool).job(.done, item.job.fileName)
+      guard let text = job?.journal.data.version?.modified, let output = OutputPath(item.name),
+        let time = HTTPDate.parse(text, now: Timestamp.now().seconds)
+      else { return }
+      try OutputRoot(item.directory, spool: spool).setModified(output, to: time)
+    } catch {
+      Terminal.error("\(escaped(item.shown)): its time cannot be set: \(error)", .warning)
+    }
   }
 
   // MARK: another worker

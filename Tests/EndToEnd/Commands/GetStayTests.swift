@@ -45,6 +45,17 @@ import Testing
     #expect(unknown.status == .exited(1) && unknown.errors.contains("a: resolve: "), "\(unknown)")
   }
 
+  @Test func `--times gives files the server's time`() async throws {
+    let server = try ScriptedServer { request, reply in
+      let time = request.target == "/a" ? ["Last-Modified: Sun, 06 Nov 1994 08:49:37 GMT"] : []
+      try reply.respond("200 OK", ["Date: Thu, 26 Nov 2026 12:00:00 GMT"] + time, body: [1])
+    }
+    #expect(try await get("--times", server.url("/a"), server.url("/b")).status == .exited(0))
+    #expect(fileStatus("\(here)/a")?.st_mtim.tv_sec == 784_111_777)
+    #expect((fileStatus("\(here)/b")?.st_mtim.tv_sec ?? 0) > 1_700_000_000)
+    #expect(try await get(server.url("/a")).errors.contains("is there already"))
+  }
+
   /// It answered, so its name is right.
   @Test func `a server that goes away is waited for`() async throws {
     let server = try ScriptedServer { request, reply in
