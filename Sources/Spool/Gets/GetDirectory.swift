@@ -54,7 +54,9 @@ package final class GetDirectory {
   /// Opens the one in `parent`; makes it when it is missing.
   /// - Throws: ``SpoolError`` where nothing can be made in `parent`.
   package static func open(in parent: String, _ records: GetRecords) throws(SpoolError) -> Opening {
-    let above = try records.system.open(AT_FDCWD, Path(parent), O_RDONLY | O_DIRECTORY).shared()
+    // No link that another user could have put on the way leads elsewhere.
+    let reached = try records.system.reach(Path(parent))
+    let above = reached.file.shared()
     for _ in 0..<1000 {
       try sweep(parent, above, records)
       if let opening = try tryOpening(parent, above, records) { return opening }

@@ -77,7 +77,10 @@ package struct GetRecords: Sendable {
   private func alone(_ body: () throws(SpoolError) -> Void) throws(SpoolError) {
     var lock = try system.open(AT_FDCWD, Path("\(location)/gets"), O_RDONLY | O_DIRECTORY)
     do throws(SpoolError) {
-      while try !lock.lock() { Host.current.wait(milliseconds: 5) }
+      for _ in 0..<1000 {
+        if try lock.lock() { break }
+        Host.current.wait(milliseconds: 5)
+      }
     } catch  where error.call == .lock {
       // Without locks, two commands that end and begin in one directory at one moment may miss each other.
     }

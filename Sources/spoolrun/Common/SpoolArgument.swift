@@ -239,7 +239,12 @@ enum JobNameCompletion {
   private static func names(words: [String]) -> [String] {
     let (owner, boot) = WorkerID.current()
     // A shell that completes has no place for an error.
-    guard let spool = try? Spool(location(words), owner: owner, boot: boot) else { return [] }
+    let named = try? Spool(location(words), owner: owner, boot: boot)
+    let spools = named.map { [$0] } ?? (try? OwnSpools.open(for: .reading)) ?? []
+    return Set(spools.flatMap { names(in: $0, words) }).sorted()
+  }
+
+  private static func names(in spool: Spool, _ words: [String]) -> [String] {
     let found: [FileName]
     if let gesture = words.lazy.compactMap({ word in Gesture.allCases.first { $0.command == word } }).first {
       found = ((try? Steering(spool).jobs(for: gesture, in: gesture.sources)) ?? []).map(\.name)
@@ -253,7 +258,7 @@ enum JobNameCompletion {
     }
     // A name that is not UTF-8 cannot be passed on, and one with a leading dash would be an option.
     let names = found.prefix(most).compactMap { String(validating: $0.bytes, as: UTF8.self) }
-    return Set(names.filter { !$0.begins(with: "-") }).sorted()
+    return names.filter { !$0.begins(with: "-") }
   }
 
   private static func location(_ words: [String]) -> String {

@@ -133,6 +133,20 @@ enum PersonalSpool {
 
 /// The spools of a person's gets, for a command that no spool is named for.
 enum OwnSpools {
+  /// Removes those in which nothing is left to do, as their last command would.
+  static func removeDone(_ spools: [Spool]) throws(SpoolError) {
+    let suffix = "/\(GetDirectory.name)"
+    guard let state = PersonalSpool.location, isDirectory("\(state)/gets") else { return }
+    let records = try GetRecords(state)
+    for spool in spools where spool.isBesideFiles && spool.location.ends(with: suffix) {
+      let parent = String(spool.location.dropLast(suffix.count))
+      guard case .opened(let directory) = try GetDirectory.open(in: parent.isEmpty ? "/" : parent, records),
+        directory.isDirectory(of: spool)
+      else { continue }
+      _ = try directory.removeIfDone(spool)
+    }
+  }
+
   /// The one of the current directory first. That of version 0.2 counts if it has jobs that are not done.
   static func open(for use: SpoolUse) throws -> [Spool] {
     guard let state = PersonalSpool.location else { return [] }

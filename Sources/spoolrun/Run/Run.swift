@@ -189,7 +189,7 @@ struct Run: ParsableCommand {
     let signals: Int32
     do { signals = try Terminal.stopSignals() } catch { throw ExitStatus.failure(error, "cannot watch for signals") }
     var spool = try self.spool.open(mayBeCommand: true, host: hostID)
-    if let path = try? realPath(spool.location), GetDirectory.isInside(path) {
+    if let path = try? realPath(spool.location), path.ends(with: "/\(GetDirectory.name)") {
       throw ExitStatus.usage.after(
         "\(escaped(spool.location)) is the spool of a `spoolrun get`: the same command, in the same directory, goes on")
     }

@@ -115,6 +115,7 @@ struct GestureOptions: ParsableArguments {
       } else {
         for text in RawArguments.bytes(of: names) { try run(text, &runs) }
       }
+      if gesture == .cancel { try OwnSpools.removeDone(runs.map(\.spool)) }
     } catch {
       throw ExitStatus.failure(error, gesture.command)
     }

@@ -66,6 +66,16 @@ import Testing
     #expect(names(in: "\(personal)/done").count == 2)
   }
 
+  /// As when a file system gives the inode's number to one that an archive brings after it was removed.
+  @Test func `an inode's number alone does not make one the person's`() async throws {
+    let server = try simpleServer()
+    try await leave(server)
+    try #require(unlink("\(spool)/.id") == 0 && symlink("0123456789abcdef0123456789abcdef", "\(spool)/.id") == 0)
+    let result = try await get("--once", server.url("/a"))
+    #expect(result.status == .exited(0) && result.errors.contains("has made for you there"), "\(result)")
+    #expect(names(in: "\(spool)/partial").count == 1 && names(in: "\(personal)/done").count == 1)
+  }
+
   @Test(arguments: ["file", "link", "empty"])
   func `something else of its name is left alone, and an empty one is taken`(kind: String) async throws {
     let server = try simpleServer()
