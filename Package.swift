@@ -138,7 +138,7 @@ let package = Package(
       name: "LyingServerTests", dependencies: ["LyingServer", "Spool", "TestSupport", "spoolrun"],
       path: "Tests/LyingServers/Tests", swiftSettings: swiftSettings),
     .testTarget(
-      name: "CrashMatrixTests", dependencies: ["TestSupport", "FaultRig", "spoolrun-entries"],
+      name: "CrashMatrixTests", dependencies: ["TestSupport", "FaultRig", "Spool", "spoolrun", "spoolrun-entries"],
       path: "Tests/Crashes/Matrix", swiftSettings: optimized),
     .testTarget(
       name: "DocumentationTests", dependencies: ["Spool", "TestSupport", "spoolrun"],

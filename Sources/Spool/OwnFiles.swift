@@ -13,21 +13,26 @@ package enum Hook: Sendable {
   private static let directory = Path("hooks")
 
   /// Whether there may be hooks.
-  package static func mayExist(in spool: Spool) throws(SpoolError) -> Bool { try spool.exists(Self.directory) }
+  package static func mayExist(in spool: Spool) throws(SpoolError) -> Bool {
+    guard let settings = spool.settings else { return false }
+    return try spool.system.statusIfPresent(settings.directory.number, Self.directory) != nil
+  }
 
   /// The hook `name`; nil where there is none.
   package static func find(_ name: String, in spool: Spool) throws(SpoolError) -> Hook? {
+    guard let settings = spool.settings else { return nil }
     let path = Path("hooks/\(name)")
     for (place, isProgram) in [(Self.directory, false), (path, true)] {
-      guard let status = try spool.system.statusIfPresent(spool.root, place) else { return nil }
+      guard let status = try spool.system.statusIfPresent(settings.directory.number, place) else { return nil }
       if let reason = place.distrust(status, isDirectory: !isProgram, by: [geteuid(), 0]) { return .refused(reason) }
       if isProgram, status.permissions & 0o111 == 0 {
         return .refused("\(place.display) is not executable: chmod +x it")
       }
     }
-    guard try spool.isInPlace() else { return .refused("the spool's path now leads to another directory") }
+    let isInPlace = try spool.isBesideFiles ? settings.isInPlace(spool.system) : spool.isInPlace()
+    guard isInPlace else { return .refused("the spool's path now leads to another directory") }
     // Not by a descriptor of its own: an interpreter opens its script again, and looks at its name.
-    return .runnable(spool.path(forChild: "hooks/\(name)"))
+    return .runnable(spool.path(forChild: "hooks/\(name)", in: settings))
   }
 }
 

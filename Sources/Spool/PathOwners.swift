@@ -77,16 +77,22 @@ extension FileStatus {
 }
 
 extension Spool {
-  private var open: String { "/proc/self/fd/\(root)" }
+  private static func open(_ directory: Int32) -> String { "/proc/self/fd/\(directory)" }
 
   /// The path of a file in the spool for a child process: by the spool's name, unless another user can have that lead
   /// elsewhere at any moment; then by the directory that is open.
   package func path(forChild relative: String) -> String {
-    "\(system.isOwn(Path(location)) ? location : open)/\(relative)"
+    path(forChild: relative, in: Settings(location: location, directory: directory))
+  }
+
+  func path(forChild relative: String, in place: Settings) -> String {
+    "\(system.isOwn(Path(place.location)) ? place.location : Self.open(place.directory.number))/\(relative)"
   }
 
   /// The descriptor that a child process needs for such a path; -1 for none.
-  package func descriptor(for path: String) -> Int32 { path.begins(with: "\(open)/") ? root : -1 }
+  package func descriptor(for path: String) -> Int32 {
+    [root, settings?.directory.number ?? root].first { path.begins(with: "\(Self.open($0))/") } ?? -1
+  }
 
   /// Why this process may not work here, or move jobs; nil if it may. Only the user that the open directory belongs to
   /// may: whoever owns it can replace any file in it, and lead what is written through it elsewhere. A directory that

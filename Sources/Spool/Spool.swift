@@ -20,6 +20,10 @@ package final class Spool: Sendable {
   let system: System
   let directory: SharedFile
   let root: Int32
+  /// Where `defaults` and `hooks` are; nil where there are none.
+  let settings: Settings?
+  /// Whether it is one that `spoolrun get` has made where its files go: then `settings` are the person's own.
+  package let isBesideFiles: Bool
   /// The directory as it was when it was opened.
   let identity: FileStatus
   /// The user whose workers write the journals: the owner of `cur/`, where nobody else can put a file.
@@ -46,12 +50,22 @@ package final class Spool: Sendable {
   /// Claims of other workers whose times say nothing.
   let sights = Mutex(ClaimSights())
 
+  /// What `defaults` and `hooks` are in.
+  struct Settings {
+    let location: String
+    let directory: SharedFile
+  }
+
   /// Opens the spool at `location`.
-  /// - Parameter kind: the type of its file system; nil to ask the kernel.
+  /// - Parameters:
+  ///   - kind: the type of its file system; nil to ask the kernel.
+  ///   - settings: of a spool of `spoolrun get`: the first of these directories that exists has `defaults` and `hooks`;
+  ///     nil for the spool itself.
   /// - Throws: ``SpoolError``: ENOENT where there is none, ENOTDIR where it is something else or lacks one of its
   ///   directories.
   package init(
-    _ location: String, owner: WorkerID, boot: String, system: System = System(), kind: FileSystemKind? = nil
+    _ location: String, owner: WorkerID, boot: String, system: System = System(), kind: FileSystemKind? = nil,
+    settings: [String]? = nil
   )
     throws(SpoolError)
   {
@@ -61,6 +75,12 @@ package final class Spool: Sendable {
     directory = try system.open(AT_FDCWD, Path(location), O_RDONLY | O_DIRECTORY).shared()
     root = directory.number
     identity = try directory.status()
+    isBesideFiles = settings != nil
+    if let settings {
+      self.settings = try Settings.first(of: settings, system)
+    } else {
+      self.settings = Settings(location: location, directory: directory)
+    }
     if let kind {
       self.kind = kind
     } else {
@@ -83,6 +103,9 @@ package final class Spool: Sendable {
     // A process that only looks takes the usual one where none is noted, or the note cannot be read.
     if let noted = try? readLease() { agreedLease.store(noted, ordering: .relaxed) }
   }
+
+  /// The directory that paths in `defaults` are relative to.
+  package var settingsLocation: String { settings?.location ?? location }
 
   /// Whether the spool's path still leads to the directory that is open.
   package func isInPlace() throws(SpoolError) -> Bool {
@@ -199,8 +222,9 @@ package final class Spool: Sendable {
 
   /// Opens a text that a worker, perhaps on another host, may be writing to or about to rename. Linux asks for no
   /// delegation of what is opened with O_DIRECT (nfs4proc.c, `nfs4_map_atomic_open_share`).
-  func openText(_ path: Path) throws(SpoolError) -> OwnedFile {
-    let file = try system.open(root, path, O_RDONLY | Self.jobFlags | (kind.hasDelegations ? pastCache : 0))
+  func openText(_ path: Path, in directory: Int32? = nil) throws(SpoolError) -> OwnedFile {
+    let file = try system.open(
+      directory ?? root, path, O_RDONLY | Self.jobFlags | (kind.hasDelegations ? pastCache : 0))
     if kind.isMooseFS { try file.readPastCache() }
     return file
   }
@@ -210,9 +234,11 @@ package final class Spool: Sendable {
     try orNil(jobContents(path), where: \.isUnreadable)
   }
 
-  private func read(_ path: Path, limit: Int) throws(SpoolError) -> (bytes: [UInt8], status: FileStatus)? {
+  private func read(_ path: Path, in directory: Int32? = nil, limit: Int) throws(SpoolError)
+    -> (bytes: [UInt8], status: FileStatus)?
+  {
     do throws(SpoolError) {
-      let file = try openText(path)
+      let file = try openText(path, in: directory)
       let status = try file.status()
       return status.isRegular ? (try file.read(first: min(Int(clamping: status.size), limit)), status) : nil
     } catch
@@ -231,9 +257,10 @@ package final class Spool: Sendable {
   /// - Throws: ``Defect`` naming the line; ``SpoolError``.
   package func defaults() throws -> JobRequest {
     let path = Path("defaults")
-    let bytes = try contents(path, limit: JobText.maximumRequest + 1)
+    guard let settings else { return JobRequest() }
+    let bytes = try read(path, in: settings.directory.number, limit: JobText.maximumRequest + 1)?.bytes
     guard let bytes else {
-      let isThere = try exists(path)
+      let isThere = try system.statusIfPresent(settings.directory.number, path) != nil
       guard isThere else { return JobRequest() }
       throw Defect(line: nil, reason: "is not a regular file")
     }
@@ -266,6 +293,28 @@ package final class Spool: Sendable {
       }
     }
     return true
+  }
+}
+
+extension Spool.Settings {
+  /// The first of these directories that exists; nil where none does.
+  /// - Throws: ``SpoolError``, EPERM where it is another user's, who could have this one run any program.
+  fileprivate static func first(of places: [String], _ system: System) throws(SpoolError) -> Self? {
+    for place in places {
+      do throws(SpoolError) {
+        let directory = try system.reach(Path(place)).file.shared()
+        guard [geteuid(), 0].contains(try directory.status().owner) else {
+          throw SpoolError(call: .open, path: escaped(place), errno: .notPermitted, reason: "it is another user's")
+        }
+        return Self(location: place, directory: directory)
+      } catch  where error.errno == .noSuchFileOrDirectory || error.errno == .notDirectory {
+      }
+    }
+    return nil
+  }
+
+  func isInPlace(_ system: System) throws(SpoolError) -> Bool {
+    try system.status(AT_FDCWD, Path("\(location)/.")).isSameFile(as: directory.status())
   }
 }
 

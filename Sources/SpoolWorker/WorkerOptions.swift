@@ -36,8 +36,12 @@ package struct WorkerOptions: Sendable {
   package var gate: Gate?
   /// The User-Agent field of requests whose job gives none.
   package var userAgent = "spoolrun"
-  /// The names of the jobs to run; nil for all.
+  /// The names of the jobs to run, for which a person waits; nil for all.
   package var only: Set<FileName>?
+  /// Whether a worker that watches ends when no job waits or runs; of ``only``, none that it could run.
+  package var endsWhenDone = false
+  /// Such a worker also ends after so many milliseconds without a byte; nil for never.
+  package var longestStandstill: Int64?
   /// The keys that jobs inherit.
   package var defaults = JobRequest()
   /// A checkpoint is written after this many bytes…

@@ -103,6 +103,8 @@ final class SimulatedKernel: Kernel, @unchecked Sendable {
       return 0
     }
   }
+  /// Only of the directories of `get`, which this world has not.
+  func removeDirectory(_ at: Int32, _ path: UnsafePointer<CChar>) -> Int32 { refuse(EOPNOTSUPP) }
   func status(_ at: Int32, _ path: UnsafePointer<CChar>, _ status: inout stat, ofServer: Bool) -> Int32 {
     step { () throws(SimulatedDisk.Failure) in
       status = Self.status(of: try disk.find(at, bytes(path)))

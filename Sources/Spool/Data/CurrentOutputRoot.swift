@@ -98,6 +98,7 @@ extension CurrentOutputRoot {
   package convenience init(named name: String, for output: OutputPath, spool: Spool) throws(OutputRootProblem) {
     let location: String
     do throws(SpoolError) { location = try NamedRoots(spool).target(of: name) } catch { throw .missing(error) }
-    try self.init(location, spool: spool, reach: output.parents.isEmpty ? .directly : .below)
+    try self.init(
+      location, spool: spool, reach: output.parents.isEmpty || spool.isBesideFiles ? .directly : .below)
   }
 }

@@ -122,6 +122,14 @@ package final class OutputRoot {
     return made
   }
 
+  /// Sets the time of the file at `output`, in seconds since the epoch, if there is one.
+  package func setModified(_ output: OutputPath, to seconds: Int64) throws(SpoolError) {
+    do throws(SpoolError) {
+      try open(output, creating: false).openExisting().setModified(seconds)
+    } catch  where error.errno == .noSuchFileOrDirectory {
+    }
+  }
+
   /// Removes what interrupted commits of the data with these inodes left beside `output`: a second name of the data, or
   /// a copy of it.
   package func removeTemporaries(beside output: OutputPath, of inodes: [UInt64]) throws(SpoolError) {
@@ -137,7 +145,8 @@ package final class OutputRoot {
 package enum OutputReach: Sendable {
   /// In the root and in all directories below it. Such a root must not contain the spool.
   case below
-  /// In the root itself only, so none can get into the spool, even if the root contains the spool.
+  /// In the root itself only, so none can get into the spool, even if the root contains the spool. Of the spool of a
+  /// `get`, which its root always contains, below it as well: ``CurrentOutputRoot/place(_:_:)`` enters no spool.
   case directly
 }
 
@@ -481,6 +490,10 @@ package final class ExistingOutput {
   }
 
   package var flush: Flush { Flush(dataOf: file, status) }
+
+  func setModified(_ seconds: Int64) throws(SpoolError) {
+    if status.isRegular { try file.setTimes(to: seconds) }
+  }
 }
 
 /// A directory that is open, below an output root or the root itself.

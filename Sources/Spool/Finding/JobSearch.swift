@@ -52,6 +52,33 @@ package struct JobSearch {
     return (directory, name)
   }
 
+  /// The jobs that a person means by a text that need not be a job's whole name.
+  package enum Meant: Equatable {
+    /// Those of the text as a pattern (fnmatch(3)), or the one that begins with it; of no job, the text itself.
+    case names([FileName])
+    /// Several begin with it.
+    case several([FileName])
+  }
+
+  /// - Parameter directories: where jobs are looked for, if none has the whole name.
+  package func meant(by text: FileName, in directories: [Directory]) throws(SpoolError) -> Meant {
+    guard text.isEntry, try places(of: text).isEmpty else { return .names([text]) }
+    var all: Set<FileName> = []
+    for directory in directories {
+      for name in try spool.list(directory) {
+        let job = directory == .cur ? ClaimName(name)?.job : JobName(name)
+        if let job { all.insert(job.fileName) }
+      }
+    }
+    let isPattern = text.bytes.contains { [UInt8(ascii: "*"), UInt8(ascii: "?"), UInt8(ascii: "[")].contains($0) }
+    let found = all.filter { name in
+      if !isPattern { return name.bytes.starts(with: text.bytes) }
+      return Path(text).withCString { pattern in Path(name).withCString { fnmatch(pattern, $0, 0) == 0 } }
+    }.sorted { $0.bytes.lexicographicallyPrecedes($1.bytes) }
+    if found.isEmpty { return .names([text]) }
+    return isPattern || found.count == 1 ? .names(found) : .several(found)
+  }
+
   /// Whether a path leads to this spool.
   private func isRoot(_ path: [UInt8]) throws(SpoolError) -> Bool {
     // Through a link as well.

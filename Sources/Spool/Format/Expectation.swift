@@ -14,6 +14,11 @@ package struct Expectation: Sendable, Equatable {
     self.pieces = pieces
   }
 
+  /// Whether a payload that is this is also what `wish` says, as far as both say it.
+  package func meets(_ wish: Expectation) -> Bool {
+    (wish.size ?? size) == size && wish.digests.all.allSatisfy { digests[$0.algorithm] == $0 }
+  }
+
   /// Whether a digest, or those of all pieces, prove in the end that the bytes are right, wherever they come from.
   package var provesContent: Bool { !digests.isEmpty || pieces != nil }
 

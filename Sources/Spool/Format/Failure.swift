@@ -285,6 +285,8 @@ package struct Failure: Error, Sendable {
   package var rest: Int64?
   /// Whether the job's patience with its server is over.
   package var isServerAway = false
+  /// Whether a person waits, who can correct it sooner than it may pass.
+  package var isFinal = false
 
   /// - Parameter retryAfter: seconds that the server asked to wait.
   package init(
@@ -310,6 +312,7 @@ package struct Failure: Error, Sendable {
 
   /// Whether another attempt may succeed.
   package var failureClass: FailureCode.Class {
+    if isFinal { return .permanent }
     guard code == .http, let status else { return code.failureClass }
     return mayPass || retryAfter != nil ? .temporary : FailureCode.row(status: status).failureClass
   }

@@ -2,6 +2,9 @@
 package enum Directory: String, CaseIterable, Sendable {
   case tmp, new, urgent, cur, partial, done, failed, hold, standing, workers, files
 
+  /// Those that jobs pass through, and that of standing orders.
+  package static let ofJobs: [Directory] = [.new, .urgent, .cur, .partial, .hold, .failed, .done, .standing]
+
   package var takesDrops: Bool { self == .new || self == .urgent }
 
   /// Whether people and other programs write files into it, so that one may be half written.

@@ -280,6 +280,11 @@ package struct Journal: Sendable, Equatable {
       self.unproven = unproven
     }
 
+    /// As far as a record says it that has outlived the journal.
+    init(size: UInt64, _ digests: Digests, unproven: String?) {
+      (self.size, self.digests, part, self.unproven) = (size, digests, 0, unproven)
+    }
+
     fileprivate init?(_ entry: JournalEntry) {
       guard let size = entry.number("size"), let part = entry.number("part") else { return nil }
       (self.size, self.part) = (size, part)

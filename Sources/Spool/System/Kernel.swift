@@ -31,6 +31,8 @@ protocol Kernel: AnyObject, Sendable {
   func readLink(_ at: Int32, _ path: UnsafePointer<CChar>, _ buffer: UnsafeMutableBufferPointer<CChar>) -> Int
   /// unlinkat(2), not for directories.
   func unlink(_ at: Int32, _ path: UnsafePointer<CChar>) -> Int32
+  /// unlinkat(2) with AT_REMOVEDIR.
+  func removeDirectory(_ at: Int32, _ path: UnsafePointer<CChar>) -> Int32
   /// fstatat(2) with AT_SYMLINK_NOFOLLOW. `ofServer`: without what a network file system remembers.
   func status(_ at: Int32, _ path: UnsafePointer<CChar>, _ status: inout stat, ofServer: Bool) -> Int32
   /// faccessat(2) as the effective user, W_OK | X_OK.
@@ -126,6 +128,7 @@ final class LinuxKernel: Kernel {
     readlinkat(at, path, buffer.baseAddress!, buffer.count)
   }
   func unlink(_ at: Int32, _ path: UnsafePointer<CChar>) -> Int32 { unlinkat(at, path, 0) }
+  func removeDirectory(_ at: Int32, _ path: UnsafePointer<CChar>) -> Int32 { unlinkat(at, path, AT_REMOVEDIR) }
   func status(_ at: Int32, _ path: UnsafePointer<CChar>, _ status: inout stat, ofServer: Bool) -> Int32 {
     ofServer ? spoolrun_status_of_server(at, path, &status) : fstatat(at, path, &status, AT_SYMLINK_NOFOLLOW)
   }

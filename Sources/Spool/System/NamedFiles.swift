@@ -91,6 +91,11 @@ extension System {
 
   func unlink(_ at: Int32, _ path: Path) throws(SpoolError) { try call(.unlink, path) { kernel.unlink(at, $0) } }
 
+  /// unlinkat(2) with AT_REMOVEDIR: an empty directory.
+  func removeDirectory(_ at: Int32, _ path: Path) throws(SpoolError) {
+    try call(.unlink, path) { kernel.removeDirectory(at, $0) }
+  }
+
   /// fstatat(2) with AT_SYMLINK_NOFOLLOW: what a network file system remembers may be some seconds old.
   func status(_ at: Int32, _ path: Path) throws(SpoolError) -> FileStatus {
     var status = stat()

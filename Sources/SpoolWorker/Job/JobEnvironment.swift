@@ -29,7 +29,7 @@ final class JobEnvironment {
     shareRates()
   }
   private(set) lazy var servers: Servers = Servers(
-    spool, perHost: options.perHost, log: log, keepsNotes: options.only == nil
+    spool, perHost: options.perHost, log: log, isForPerson: options.only != nil
   ) { [unowned self] in
     way(to: $0)
   } running: { [unowned self] in

@@ -144,7 +144,7 @@ extension JobRequest {
   package func networkOptions(of spool: Spool, warn: (String) -> Void) throws(Defect) -> NetworkOptions {
     if network == NetworkKeys() { return NetworkOptions() }
     let directory: String
-    do throws(Errno) { directory = try realPath(spool.location) } catch {
+    do throws(Errno) { directory = try realPath(spool.settingsLocation) } catch {
       throw Defect(line: nil, reason: "the spool: \(error)")
     }
     let setup = try NetworkSetup(network, directory: directory, home: getenv("HOME").map { String(cString: $0) })

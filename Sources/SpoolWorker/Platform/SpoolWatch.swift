@@ -32,9 +32,12 @@ final class SpoolWatch {
   private static let watched: [Directory] = [.new, .urgent, .partial, .cur, .standing]
   private static let defaults = FileName("defaults")
 
+  private let runsAll: Bool
+
+  /// - Parameter runsAll: whether the worker runs whatever is dropped.
   /// - Throws: ``SpoolError``, but not where only a limit is reached.
-  init(_ spool: Spool) throws(SpoolError) {
-    self.spool = spool
+  init(_ spool: Spool, runsAll: Bool = true) throws(SpoolError) {
+    (self.spool, self.runsAll) = (spool, runsAll)
     do throws(SpoolError) { queue = try InotifyQueue(spool) } catch  where error.isInotifyLimit {
       (queue, limit) = (nil, error)
     }
@@ -56,7 +59,7 @@ final class SpoolWatch {
       if let watch = try watch(directory, UInt32(mask)) { directories[watch] = directory }
     }
     // Without it, `spoolrun get` runs a worker of its own beside this one.
-    do throws(SpoolError) { sign = try WatchSign(for: spool) ?? sign } catch { sign = nil }
+    do throws(SpoolError) { if runsAll { sign = try WatchSign(for: spool) ?? sign } } catch { sign = nil }
   }
 
   private func watch(_ directory: Directory?, _ mask: UInt32) throws(SpoolError) -> Int32? {

@@ -6,7 +6,7 @@ internal import SystemPackage
 /// A worker that runs until it is stopped.
 extension Worker {
   /// Runs jobs as they are dropped and become due. Returns soon after `stopSignals` becomes readable, or after the
-  /// spool's path leads to another spool, the ``successor``.
+  /// spool's path leads to another spool, the ``successor``; with ``WorkerOptions/endsWhenDone`` also when all is done.
   /// - Throws: ``SpoolError`` that ends the worker.
   package func watch(stopSignals: Int32) async throws(SpoolError) -> RunSummary {
     admission.stays = true
@@ -14,12 +14,13 @@ extension Worker {
     guard dispatcher.loadLibcurl() else { return account.summary }
     prepare()
     keepPresence()
-    let watch = try SpoolWatch(spool)
+    let options = environment.options
+    let watch = try SpoolWatch(spool, runsAll: options.only == nil)
     let links = WorkerLoop.executor.surroundings.watchNetwork()
     WorkerLoop.executor.watched = [watch.descriptor, links?.descriptor].compactMap(\.self)
     noteLimit(of: watch)
-    log(Event("watching", .info))
-    var outage = Outage()
+    if !options.endsWhenDone { log(Event("watching", .info)) }
+    var (outage, end) = (Outage(), WatchEnd(options))
     await run(stopSignals: stopSignals, survivesErrors: true) { () throws(SpoolError) in
       if self.successor != nil { return self.isBusy ? Self.tickInterval : nil }
       let now = LoopExecutor.milliseconds()
@@ -27,8 +28,10 @@ extension Worker {
       do throws(SpoolError) {
         try self.attend(watch, &outage, at: now)
       } catch {
+        if options.endsWhenDone, error.errno == .noSuchFileOrDirectory { throw error }
         try self.endure(error, &outage, at: now)
       }
+      if options.endsWhenDone, try self.isOver(&end, at: now) { return nil }
       if self.successor != nil { return 0 }
       let scheduler = self.dispatcher.scheduler
       if self.dispatcher.canGoOn { return 0 }
@@ -39,11 +42,33 @@ extension Worker {
       if !self.environment.servers.rests.isEmpty { return 2000 }
       self.rest()
       let beat = max(self.account.presence.untilBeat(at: now, in: spool), self.untilTick(at: now))
-      return min(scheduler.untilPass(at: now), outage.nextLook - now, scheduler.untilDue(at: spool.now().seconds), beat)
+      let most = min(scheduler.untilPass(at: now), outage.nextLook - now, scheduler.untilDue(at: spool.now().seconds))
+      return min(most, beat, end.nextLook(at: now))
     }
     // Jobs that wait in a spool that was replaced do not count for this run.
     if successor == nil { tellWaiting(stays: true, nil) }
     return account.summary
+  }
+
+  /// Whether a worker that ends when all is done has done all, or nothing has come for too long.
+  private func isOver(_ end: inout WatchEnd, at now: Int64) throws(SpoolError) -> Bool {
+    let summary = account.summary
+    let gained = dispatcher.attempts.reduce(summary.gained) { $0 &+ $1.gained }
+    end.note(gained &+ UInt64(summary.done + summary.givenUp), at: now)
+    guard !isBusy, end.nextLook(at: now) <= 0 else { return false }
+    return end.isOver(isAnyJobLeft: try isAnyJobLeft(), at: now)
+  }
+
+  private func isAnyJobLeft() throws(SpoolError) -> Bool {
+    guard let only = environment.options.only else {
+      return try JobSearch(spool).isAnyJob(in: [.new, .urgent, .cur, .partial])
+    }
+    for name in only {
+      for directory in [Directory.partial, .new, .urgent] {
+        if try spool.status(directory, name) != nil { return true }
+      }
+    }
+    return false
   }
 
   /// Looks where the spool's path leads if it is time, handles changes, and starts jobs.
@@ -117,6 +142,37 @@ extension Worker {
     WorkerLoop.executor.watched = signals.map { [$0.descriptor] } ?? []
     stopAttempts()
     return false
+  }
+}
+
+/// When a worker ends that runs until all is done. Pure.
+///
+/// Times are milliseconds of the loop's clock.
+private struct WatchEnd {
+  private let isOn: Bool
+  private let isByName: Bool
+  private let longest: Int64?
+  private var progress: (made: UInt64, at: Int64)?
+  /// No job was there at the last look, during which one that was looked for by no name may have moved.
+  private var seemsOver: Bool
+  private var looksAt: Int64 = 0
+  private static let interval: Int64 = 500
+
+  init(_ options: WorkerOptions) {
+    (isOn, isByName, longest) = (options.endsWhenDone, options.only != nil, options.longestStandstill)
+    seemsOver = isByName
+  }
+
+  mutating func note(_ made: UInt64, at now: Int64) {
+    if progress?.made != made { (progress, looksAt) = ((made, now), now) }
+  }
+
+  /// Milliseconds until ``isOver(isAnyJobLeft:at:)`` is to be asked.
+  func nextLook(at now: Int64) -> Int64 { isOn ? max(0, looksAt - now) : .max }
+
+  mutating func isOver(isAnyJobLeft: Bool, at now: Int64) -> Bool {
+    defer { (seemsOver, looksAt) = (isByName || !isAnyJobLeft, now + Self.interval) }
+    return seemsOver && !isAnyJobLeft || longest.map { now - (progress?.at ?? now) >= $0 } ?? false
   }
 }
 

@@ -14,20 +14,23 @@ final class Servers {
   /// When a person last heard of a rest.
   private var told: [String: Int64] = [:]
   private var toldAway: Set<String> = []
+  /// nil where a person waits for this worker, which then shares nothing with others.
   private let notes: ServerNotes?
+  /// Servers that have never answered, and why: where a person waits, a mistake in a URL is no reason to wait.
+  private var mistaken: [String: Failure] = [:]
   /// A server that rests again within this time is no news. In milliseconds.
   private static let newsAfter: Int64 = 3_600_000
 
   /// - Parameters:
-  ///   - keepsNotes: whether it shares what it knows with other workers. Otherwise a person waits for this one.
+  ///   - isForPerson: whether a person waits for this worker. Otherwise it shares what it knows with other workers.
   ///   - way: what a job needs to fetch from a URL.
   ///   - running: how many transfers of this worker a server has; nil if that is not known.
   init(
     _ spool: Spool, perHost: Int, log: @escaping @Sendable (Event) -> Void,
-    keepsNotes: Bool, way: @escaping (URLParts) -> ServerRests.Way, running: @escaping (String) -> Int?
+    isForPerson: Bool, way: @escaping (URLParts) -> ServerRests.Way, running: @escaping (String) -> Int?
   ) {
     (self.spool, self.log, self.way, self.running) = (spool, log, way, running)
-    notes = keepsNotes ? ServerNotes(spool, log) : nil
+    notes = isForPerson ? nil : ServerNotes(spool, log)
     rests = ServerRests(perHost: perHost)
   }
 
@@ -95,10 +98,12 @@ final class Servers {
   // MARK: what attempts ask
 
   /// What an attempt waits for if all of its mirrors rest.
-  /// - Throws: ``Failure``: `server-away`.
+  /// - Throws: ``Failure``: `server-away`, or one that is final.
   func wait(_ id: UInt64, of mirrors: [MirrorURL], _ patience: ServerRests.Patience) throws(Failure) -> JobWait? {
-    if rests.isEmpty || mirrors.isEmpty { return nil }
+    if rests.isEmpty && mistaken.isEmpty || mirrors.isEmpty { return nil }
     let ways = mirrors.map { way($0.parts) }
+    let mistakes = ways.compactMap { mistaken[$0[0]] }
+    if mistakes.count == ways.count { throw mistakes[0] }
     if ways.allSatisfy({ rests.isAway($0, patience, at: now) }) { throw away(ways[0][0]) }
     var first: (key: String, rest: ServerRests.Rest, until: Int64)?
     for way in ways {
@@ -175,6 +180,7 @@ final class Servers {
     _ patience: ServerRests.Patience
   ) -> Failure {
     let way = way(mirror.parts)
+    if let failure = mistake(failure, isOfOther: isOfOther, of: way[0], claim) { return failure }
     guard let fault = ServerRests.Fault(failure, isOfOther, mirror, claim.text.request), let server = way.first else {
       // Whatever is wrong, the server answered.
       if failure.showsAnswer { answered(id, mirror) }
@@ -199,6 +205,17 @@ final class Servers {
     }
     var failure = failure
     failure.rest = seconds(until: until)
+    return failure
+  }
+
+  /// The same failure as a final one, if a person waits and may have misspelled the server: it has never answered.
+  private func mistake(_ failure: Failure, isOfOther: Bool, of server: String, _ claim: Claim) -> Failure? {
+    guard notes == nil, !isOfOther, [.resolve, .connect, .tls].contains(failure.code),
+      rests.answered(server) == nil, claim.text.journal.data.version == nil
+    else { return nil }
+    var failure = failure
+    failure.isFinal = true
+    if mistaken.count < 1000 { mistaken[server] = failure }
     return failure
   }
 

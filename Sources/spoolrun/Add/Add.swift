@@ -35,13 +35,16 @@ struct Add: ParsableCommand {
   @Flag(help: "Drop nothing if the spool has the job already, in any state.")
   var new = false
 
+  @Flag(help: "Wait until the job has come to its end, as wait does.")
+  var wait = false
+
   func run() throws {
     // Each file that is made has a mode of its own.
     umask(0o027)
     if let file = list.from {
       if !urls.isEmpty { throw ExitStatus.refusal("either a list by --from, or URLs", by: "add") }
-      if name != nil || remoteName {
-        throw ExitStatus.refusal("--name and --remote-name are for one file", by: "add")
+      if name != nil || remoteName || wait {
+        throw ExitStatus.refusal("--name, --remote-name and --wait are for one file", by: "add")
       }
       return try list.command(file, job).run(in: spool.open(for: .dropping), ifNew: new)
     }
@@ -52,7 +55,8 @@ struct Add: ParsableCommand {
       return (request, pieces, try jobName(request))
     }
     let spool = try spool.open(for: .dropping)
-    try JobDrop(spool: spool, request: request, pieces: pieces, name: name).run(ifNew: new)
+    let dropped = try JobDrop(spool: spool, request: request, pieces: pieces, name: name).run(ifNew: new)
+    if wait { try JobsWaitedFor.wait(for: [dropped], in: spool) }
   }
 
   /// The list in the file that `--pieces` names; nil without it, and for a list that the spool has already.
@@ -140,22 +144,27 @@ private struct JobDrop {
   let name: JobName
 
   /// - Parameter ifNew: whether to drop nothing if the spool has the job already.
-  func run(ifNew: Bool) throws {
+  /// - Returns: the job's name.
+  func run(ifNew: Bool) throws -> FileName {
     try AllowedSchemes(of: spool).check(request.urls.map(\.text))
     do {
-      if ifNew { try Drops(spool).alone(within: nil) { try dropIfNew() } } else { try drop() }
+      return ifNew ? try Drops(spool).alone(within: nil) { try dropIfNew() } : try drop()
     } catch let error as SpoolError {
       throw ExitStatus.failure(error, "the job cannot be dropped")
     }
   }
 
-  private func dropIfNew() throws(SpoolError) {
-    if let finding = try JobPresence(spool: spool).find(request, as: name) { tell(finding) } else { try drop() }
+  private func dropIfNew() throws(SpoolError) -> FileName {
+    guard let finding = try JobPresence(spool: spool).find(request, as: name) else { return try drop() }
+    tell(finding)
+    return finding.job
   }
 
-  private func drop() throws(SpoolError) {
+  private func drop() throws(SpoolError) -> FileName {
     if let pieces { try PieceLists(spool).keep(pieces) }
-    tell(try Drops(spool).drop(request.text, as: try freeName(), request.priority))
+    let dropped = try Drops(spool).drop(request.text, as: try freeName(), request.priority)
+    tell(dropped)
+    return dropped.name.fileName
   }
 
   /// The name that the job will have in `done`, too.

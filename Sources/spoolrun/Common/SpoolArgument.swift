@@ -8,6 +8,12 @@ enum SpoolOpening {
   /// The spool named by SPOOLRUN_SPOOL, else `spool` in the current directory.
   static var defaultLocation: String { environmentLocation ?? "spool" }
 
+  /// Whether there is a spool for a command that names none.
+  static var hasDefault: Bool {
+    if environmentLocation != nil || isDirectory("spool") { return isDirectory(defaultLocation) }
+    return (try? OwnSpools.open(for: .reading).isEmpty) == false
+  }
+
   private static var environmentLocation: String? {
     guard let value = getenv("SPOOLRUN_SPOOL"), value.pointee != 0 else { return nil }
     return String(cString: value)
@@ -52,6 +58,20 @@ enum SpoolOpening {
     throw ExitStatus.noSpool.after("\(escaped(location)): \(objection)")
   }
 
+  /// The spools of a command about jobs: the one that is named, by the command line or the environment, or `spool`, or
+  /// those of the person's gets.
+  static func openAll(_ named: String?, for use: SpoolUse) throws -> [Spool] {
+    if named == nil, environmentLocation == nil, !isDirectory("spool") {
+      let own = try OwnSpools.open(for: use)
+      if use == .changing, !own.isEmpty {
+        let places = own.map { escaped($0.location) }.joined(separator: ", ")
+        Terminal.error("no spool is named, so this is about your gets: \(places)", .info)
+      }
+      if !own.isEmpty { return own }
+    }
+    return [try open(named, for: use)]
+  }
+
   /// Why the spool that is open must not be used so: only now is it certain which one that is.
   private static func objection(to spool: Spool, for use: SpoolUse, _ looked: stat?) throws(SpoolError) -> String? {
     if let looked,
@@ -78,6 +98,8 @@ struct SpoolOption: ParsableArguments {
   var spool: String?
 
   func open(for use: SpoolUse = .changing) throws -> Spool { try SpoolOpening.open(spool, for: use) }
+
+  func openAll(for use: SpoolUse = .changing) throws -> [Spool] { try SpoolOpening.openAll(spool, for: use) }
 }
 
 /// The spool as an argument, or with --spool as in the commands whose arguments are names of jobs.
@@ -217,7 +239,12 @@ enum JobNameCompletion {
   private static func names(words: [String]) -> [String] {
     let (owner, boot) = WorkerID.current()
     // A shell that completes has no place for an error.
-    guard let spool = try? Spool(location(words), owner: owner, boot: boot) else { return [] }
+    let named = try? Spool(location(words), owner: owner, boot: boot)
+    let spools = named.map { [$0] } ?? (try? OwnSpools.open(for: .reading)) ?? []
+    return Set(spools.flatMap { names(in: $0, words) }).sorted()
+  }
+
+  private static func names(in spool: Spool, _ words: [String]) -> [String] {
     let found: [FileName]
     if let gesture = words.lazy.compactMap({ word in Gesture.allCases.first { $0.command == word } }).first {
       found = ((try? Steering(spool).jobs(for: gesture, in: gesture.sources)) ?? []).map(\.name)
@@ -231,7 +258,7 @@ enum JobNameCompletion {
     }
     // A name that is not UTF-8 cannot be passed on, and one with a leading dash would be an option.
     let names = found.prefix(most).compactMap { String(validating: $0.bytes, as: UTF8.self) }
-    return Set(names.filter { !$0.begins(with: "-") }).sorted()
+    return names.filter { !$0.begins(with: "-") }
   }
 
   private static func location(_ words: [String]) -> String {

@@ -62,7 +62,7 @@ extension WorkerOptions {
   /// Takes in what the spool's `defaults` say, and prints what a person should know of it.
   /// - Parameter authorities: of `--cacert`, which takes the place of `cacert:`.
   mutating func takeDefaults(of spool: Spool, authorities: String?) throws {
-    let name = "\(escaped(spool.location))/defaults"
+    let name = "\(escaped(spool.settingsLocation))/defaults"
     do {
       defaults = try spool.defaults()
       network = try defaults.networkOptions(of: spool) { Terminal.error("\(name): \($0)", .warning) }
@@ -113,7 +113,7 @@ extension WorkerOptions {
   /// - Parameter lease: as a person wrote it; nil for that of the others.
   /// - Throws: the exit status, after a message, if the file system is unfit, or the others have another lease.
   mutating func prepareSharing(of spool: Spool, lease: String? = nil, isVerbose: Bool) throws {
-    fileSystem = try Fitness.traits(for: spool, isVerbose: isVerbose)
+    fileSystem = try fileSystem ?? Fitness.traits(for: spool, isVerbose: isVerbose)
     let place = escaped(spool.location)
     do {
       try Leases(spool).agree(on: lease.flatMap { duration($0) }.map { Int64($0) })

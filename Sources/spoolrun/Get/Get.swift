@@ -5,10 +5,12 @@ internal import Spool
 internal import SpoolWorker
 internal import Transfer
 
-/// The keys that options of `get` set. The place of the file is `-o`'s, and its spool has neither keys for signatures
-/// nor lists of pieces.
+/// The keys that options of `get` set. The place of the file is `-o`'s, its spool has neither keys for signatures
+/// nor lists of pieces, and the patience is that of the person.
 enum GetJobKeys: JobKeySelection {
-  static let keys = JobKey.ofJobs.filter { !["url", "output", "root", "signature", "pieces"].contains($0.name) }
+  static let keys = JobKey.ofJobs.filter {
+    !["url", "output", "root", "signature", "pieces", "patience"].contains($0.name)
+  }
 
   static func help(_ key: JobKey) -> String {
     key.name == "mode" ? key.help.replacing("(default: 600)", with: "(default: by the umask)") : key.help
@@ -20,9 +22,10 @@ struct Get: ParsableCommand {
     commandName: "get",
     abstract: "Downloads files into the current directory, now.",
     discussion: """
-      Each URL is one file; with -o FILE, several URLs are mirrors of it. The same command continues an interrupted \
-      download, and does nothing if the file is there and is what its receipt says. The jobs are in a spool of your \
-      own, $XDG_STATE_HOME/spoolrun or else ~/.local/state/spoolrun; a worker that watches it runs them as well.
+      Each URL is one file; with -o FILE, several URLs are mirrors of it. It stays until the file is there, and tries \
+      again what may pass. The same command continues an interrupted download, and does nothing if the file is there \
+      and is what its receipt says. What is not complete is in the directory .spoolrun beside the file; it is removed \
+      when all is done.
       """)
 
   @Argument(help: ArgumentHelp("URL of a file.", valueName: "url"))
@@ -43,14 +46,34 @@ struct Get: ParsableCommand {
     help: ArgumentHelp("PEM file of the certificate authorities to trust. (default: the system's)", valueName: "file"))
   var caFile: String?
 
+  @Flag(help: "Make one attempt, and exit with status 75 if another one may help.")
+  var once = false
+
+  @Option(
+    help: ArgumentHelp(
+      "Exit with status 75 after so long without a byte. (default: 15m, in a terminal without end)", valueName: "time"))
+  var patience: String?
+
+  @Flag(help: "Give files the time of modification that the server states.")
+  var times = false
+
   @Option(help: ArgumentHelp("Show progress bars: auto, always or never.", valueName: "when"))
   var progress = ProgressMode.auto
 
   @Flag(name: .shortAndLong, help: "Log each step.")
   var verbose = false
 
-  @Option(help: ArgumentHelp("The spool for the jobs. (default: your own)", valueName: "spool"), completion: .directory)
+  @Option(
+    help: ArgumentHelp("The spool for the jobs. (default: .spoolrun beside the file)", valueName: "spool"),
+    completion: .directory)
   var spool: String?
+
+  func validate() throws {
+    if let patience, duration(patience) == nil {
+      throw ValidationError("--patience must be a time from 1s to 365d, such as 2h")
+    }
+    if once, patience != nil { throw ValidationError("--once and --patience cannot be used together") }
+  }
 
   func run() throws {
     let signals: Int32
@@ -58,29 +81,40 @@ struct Get: ParsableCommand {
     let location = try PersonalSpool.become(ownerOf: self.spool)
     var items = try GetPlan(urls: urls, list: list, output: output, given: job.given).items()
     let mask = umask(0o077)
-    let spool = try PersonalSpool.open(location, isNamed: self.spool != nil)
+    let place = try spool.map { try GetSpool.named($0) } ?? GetSpool.own(for: items, location)
     do {
-      let options = try workerOptions(spool)
+      var mistakes: [JobName] = []
+      defer { finish(place, mistakes) }
+      let options = try workerOptions(place)
       if options.defaults.mode == nil {
         for index in items.indices { items[index].usualMode = PayloadMode(umask: mask) }
       }
-      let known = try order(items, in: spool)
-      let run = GetRun(items, in: spool, options, signals: signals, progress, isVerbose: verbose)
-      let status = try run.run(known)
+      let known = try order(items, in: place)
+      let run = GetRun(
+        items, in: place.spool, options, signals: signals, progress, setsTimes: times, isVerbose: verbose)
+      let ends = try run.run(known)
+      if list.from == nil { mistakes = zip(items, ends).filter { $1.isMistake }.map(\.0.job) }
+      let status = GetEnd.worst(ends)
       if status != .success { throw status.code }
     } catch let error as SpoolError {
-      throw ExitStatus.failure(error, escaped(spool.location))
+      throw ExitStatus.failure(error, escaped(place.spool.location))
+    }
+  }
+
+  private func finish(_ place: GetSpool, _ mistakes: [JobName]) {
+    do throws(SpoolError) { try place.finish(mistakes) } catch {
+      Terminal.error("\(escaped(place.spool.location)) cannot be removed: \(error)", .warning)
     }
   }
 
   // MARK: getting it
 
   /// - Returns: how the items ended for which nothing was ordered, by their number.
-  private func order(_ items: [GetItem], in spool: Spool) throws -> [Int: GetEnd] {
+  private func order(_ items: [GetItem], in place: GetSpool) throws -> [Int: GetEnd] {
     var ends: [Int: GetEnd] = [:]
-    try Drops(spool).alone {
+    try Drops(place.spool).alone {
       for (number, item) in items.enumerated() {
-        switch try GetOrder(spool: spool, item: item).place() {
+        switch try GetOrder(place, item).place() {
         case .ordered: break
         case .isThere: ends[number] = .isThere
         case .refused(let reason): ends[number] = .refused(reason)
@@ -90,58 +124,18 @@ struct Get: ParsableCommand {
     return ends
   }
 
-  private func workerOptions(_ spool: Spool) throws -> WorkerOptions {
+  private func workerOptions(_ place: GetSpool) throws -> WorkerOptions {
     var options = WorkerOptions()
+    options.fileSystem = place.traits
     // The person has written the scheme. Redirects lead to http and https only.
     options.protocols = Set(Scheme.allCases)
     options.userAgent = "spoolrun/\(Spoolrun.configuration.version)"
-    try options.takeDefaults(of: spool, authorities: caFile)
-    try options.prepareSharing(of: spool, isVerbose: verbose)
+    options.endsWhenDone = !once
+    let patience = patience.flatMap { duration($0) } ?? (Terminal.isErrorTerminal ? nil : 900)
+    options.longestStandstill = patience.map { Int64($0) * 1000 }
+    try options.takeDefaults(of: place.spool, authorities: caFile)
+    try options.prepareSharing(of: place.spool, isVerbose: verbose)
     _ = spoolrun_raise_descriptor_limit(UInt64(options.mostDescriptors))
     return options
-  }
-}
-
-/// The spool of the person who runs `spoolrun get`.
-private enum PersonalSpool {
-  /// By the XDG Base Directory Specification, section 3: `$XDG_STATE_HOME/spoolrun`, where a relative path does not
-  /// count, or else `~/.local/state/spoolrun`; nil without a home directory.
-  static func location(_ variable: (String) -> String?) -> String? {
-    if let state = variable("XDG_STATE_HOME"), state.begins(with: "/") { return "\(state)/spoolrun" }
-    return variable("HOME").flatMap { $0.begins(with: "/") ? "\($0)/.local/state/spoolrun" : nil }
-  }
-
-  /// Where it is. Before anything is made, root becomes the user that it belongs to, or would: the owner of the nearest
-  /// directory above it.
-  static func become(ownerOf named: String?) throws -> String {
-    if named == nil { for name in ["XDG_STATE_HOME", "HOME"] { UnreadableText.refuse(variable: name) } }
-    guard let location = named ?? location({ name in getenv(name).map { String(cString: $0) } }) else {
-      throw ExitStatus.cannotCreate.after("neither XDG_STATE_HOME nor HOME is set: name a spool with --spool")
-    }
-    var (parts, status) = (location.utf8.split(separator: 0x2F).map { String(Substring($0)) }, stat())
-    var nearest: String { (location.begins(with: "/") ? "/" : "./") + parts.joined(separator: "/") }
-    while !parts.isEmpty, stat(nearest, &status) != 0 { parts.removeLast() }
-    try SpoolOwner.become(of: nearest)
-    return location
-  }
-
-  /// Opens the spool at `location`; makes it when it is missing.
-  /// - Parameter isNamed: whether a person has named it. It may be misspelled, so only its own last part is made.
-  static func open(_ location: String, isNamed: Bool) throws -> Spool {
-    if !isNamed { makeDirectories(above: location, mode: 0o700) }
-    var status = stat()
-    if stat("\(location)/\(Directory.files.rawValue)", &status) != 0 {
-      do throws(SpoolError) { try Spool.create(location) } catch {
-        throw ExitStatus.cannotCreate.after("\(escaped(location)) cannot be created: \(error)")
-      }
-    }
-    return try SpoolOpening.open(location, for: .changing)
-  }
-}
-
-/// Makes those directories above `path` that are missing. An error shows when what is at `path` is made or opened.
-func makeDirectories(above path: String, mode: mode_t) {
-  for slash in path.utf8.indices.dropFirst() where path.utf8[slash] == UInt8(ascii: "/") {
-    _ = mkdir(String(path[..<slash]), mode)
   }
 }

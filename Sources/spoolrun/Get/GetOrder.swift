@@ -12,22 +12,30 @@ struct GetOrder {
     case refused(String)
   }
 
-  let spool: Spool
-  let item: GetItem
+  private let spool: Spool
+  private let item: GetItem
   private let request: JobRequest
+  private let known: GetSpool
 
-  init(spool: Spool, item: GetItem) {
-    self.spool = spool
-    self.item = item
-    request = item.request
+  init(_ known: GetSpool, _ item: GetItem) {
+    (self.known, spool, self.item, request) = (known, known.spool, item, item.request)
   }
 
   /// Drops the job, or takes up the one that an earlier command left, with what this command asks for.
   func place() throws(SpoolError) -> Outcome {
     do throws(OutputRootProblem) {
-      _ = try CurrentOutputRoot(item.directory, spool: spool, reach: item.reach)
+      let reach = spool.isBesideFiles ? OutputReach.directly : item.reach
+      _ = try CurrentOutputRoot(item.directory, spool: spool, reach: reach)
+      if let former = known.former { _ = try CurrentOutputRoot(item.directory, spool: former, reach: .directly) }
     } catch {
       return .refused("\(error)")
+    }
+    if let outcome = try checkKnown() {
+      // What an earlier command left that was to fetch it again.
+      if outcome == .isThere, try JobSearch(spool).place(of: item.job).map({ $0.directory != .done }) ?? false {
+        _ = try Steering(spool).perform(.cancel, item.job.fileName)
+      }
+      return outcome
     }
     try NamedRoots(spool).offer(item.directory, as: item.root)
     for _ in 0..<20 {
@@ -41,11 +49,30 @@ struct GetOrder {
     return .refused("its job \(item.job.display) keeps moving: try again")
   }
 
+  /// Why the file cannot be put where it goes: nobody should have to wait for the whole of it to hear that. nil if it
+  /// seems that it can, or the worker says the reason.
+  private func obstacle() throws(SpoolError) -> String? {
+    guard let output = OutputPath(item.name) else { return nil }
+    let root = try OutputRoot(item.directory, spool: spool)
+    do throws(SpoolError) {
+      if try root.status(output)?.isDirectory == true { return "a directory has the name" }
+      try root.checkWritable(output)
+    } catch  where Self.closed.contains(error.errno) {
+      return "cannot be written to \(root.path(of: output)): \(error.errno)"
+    } catch {
+      // Of a link in the path, for example, the worker says what is wrong.
+    }
+    return nil
+  }
+
+  private static let closed: Set<Errno> = [.permissionDenied, .notPermitted, .readOnlyFileSystem, .fileNameTooLong]
+
   /// - Returns: nil to look again.
   private func tryPlacing() throws(SpoolError) -> Outcome? {
     guard let place = try JobSearch(spool).places(of: item.job.fileName).last(where: { $0.directory != .standing })
     else {
       if let outcome = try checkArchived() { return outcome }
+      if let obstacle = try obstacle() { return .refused(obstacle) }
       _ = try Drops(spool).drop(request.text, as: item.job)
       return .ordered
     }
@@ -58,13 +85,24 @@ struct GetOrder {
       if news == nil { return .ordered }
     case .partial:
       if news == nil {
+        if let obstacle = try obstacle() { return .refused(obstacle) }
         _ = try Steering(spool).perform(.retry, item.job.fileName, in: .partial)
         return .ordered
       }
     case .hold, .failed, .tmp, .standing, .workers, .files: break
     }
+    if let obstacle = try obstacle() { return .refused(obstacle) }
     try Steering(spool).requeue(place, as: item.job, asking: news)
     return .ordered
+  }
+
+  /// The same as ``check(_:)``, by what earlier commands have left of receipts.
+  private func checkKnown() throws(SpoolError) -> Outcome? {
+    if let found = known.receipts[String(decoding: item.job.fileName.bytes, as: UTF8.self).exact] {
+      return try check(found.receipt, found.verified, isSame: found.verified.expectation.meets(request.expected))
+    }
+    guard let former = known.former, let job = try JobSearch(former).job(.done, item.job.fileName) else { return nil }
+    return try check(job)
   }
 
   /// The same as ``check(_:)``, by the last receipt of the job that was archived.
@@ -79,16 +117,23 @@ struct GetOrder {
   /// Compares the file with the receipt of a job that is done.
   /// - Returns: nil to fetch the file, or to let the worker compare it with what is declared now.
   private func check(_ job: JobText) throws(SpoolError) -> Outcome? {
-    if request.overwrite == true { return nil }
     guard let receipt = job.journal.publication.receipt, let verified = job.journal.publication.verified else {
       return nil
     }
+    return try check(receipt, verified, isSame: job.request.expected == request.expected)
+  }
+
+  /// - Parameter isSame: whether that is what is asked for now.
+  private func check(_ receipt: Journal.Receipt, _ verified: Journal.Verified, isSame: Bool) throws(SpoolError)
+    -> Outcome?
+  {
+    if request.overwrite == true { return nil }
     switch try OutputRoot(item.directory, spool: spool).check(receipt, verified) {
     case .missing: return nil
     case .changed(let mismatch):
       return .refused(
         "is there, but has changed since it was fetched (\(mismatch.text)): remove it, or use --overwrite")
-    case .present, .sound: return job.request.expected == request.expected ? .isThere : nil
+    case .present, .sound: return isSame ? .isThere : nil
     }
   }
 }

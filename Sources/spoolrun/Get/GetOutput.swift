@@ -16,12 +16,15 @@ final class GetOutput: Sendable {
   private let began = Terminal.milliseconds()
   /// The jobs that are done, and about which the person knows.
   private let told = Mutex<Set<FileName>>([])
+  /// Whether the command waits for next attempts, of which it says why.
+  private let stays: Bool
+  private let toldCodes = Mutex<Set<String>>([])
   /// Bytes that this command has fetched.
   private let gained = Mutex<UInt64>(0)
 
-  init(_ items: [GetItem], of spool: Spool, _ progress: ProgressMode, isVerbose: Bool) {
+  init(_ items: [GetItem], of spool: Spool, _ progress: ProgressMode, stays: Bool, isVerbose: Bool) {
     let bars = StatusBars(progress, .text)
-    (self.bars, self.isVerbose) = (bars, isVerbose)
+    (self.bars, self.stays, self.isVerbose) = (bars, stays, isVerbose)
     names = Dictionary(items.map { ($0.job.fileName, $0.shown) }) { first, _ in first }
     printer = EventPrinter(of: spool.location, isVerbose: isVerbose, format: .text, reader: .currentButTerminal) {
       if let bars { bars.print($0) } else { Terminal.log($0) }
@@ -50,6 +53,18 @@ final class GetOutput: Sendable {
     if event.name == "done", let job = event.job {
       tellDone(job, EventSentence(event, of: "", now: nil, look).figures)
     }
+    if event.name == "failed", !isVerbose { tellRetry(event.job, event.fields) }
+  }
+
+  /// Says why a file has to wait, once for each reason.
+  private func tellRetry(_ job: FileName?, _ facts: Fields) {
+    guard stays, let job, let next = facts["retry"].flatMap({ Timestamp($0) }), let code = facts["code"],
+      toldCodes.withLock({ $0.insert("\(code) \(job.display)").inserted })
+    else { return }
+    let now = Terminal.isErrorTerminal ? Timestamp.now() : nil
+    var line = StyledLine(look)
+    line.append("\(escaped(code)): \(escaped(facts["reason"] ?? ""))", .yellow)
+    say("\(escaped(names[job] ?? job.display)): \(line.text); tries again \(next.told(from: now))")
   }
 
   func add(gained bytes: UInt64) { gained.withLock { $0 &+= bytes } }
@@ -86,6 +101,14 @@ final class GetOutput: Sendable {
     if let now, items.count > 1 { close(ends, now) }
   }
 
+  /// - Parameter left: bytes of files that are not there yet.
+  func tell(left: UInt64, in spool: Spool) {
+    guard left > 0 else { return }
+    Terminal.error(
+      "what has come so far, \(shortBytes(left)), is in \(escaped(spool.location)); the same command goes on with it",
+      .info)
+  }
+
   private func close(_ ends: [GetEnd], _ now: Timestamp) {
     var summary = RunSummary()
     summary.done = ends.count { $0.status == .success }
@@ -118,9 +141,11 @@ enum GetEnd: Equatable {
   case left
 
   /// nil while there is something to wait for.
-  init?(_ standing: JobStanding) {
+  /// - Parameter stays: whether the next attempt is waited for.
+  init?(_ standing: JobStanding, stays: Bool) {
     switch standing {
     case .waiting, .running, .due: return nil
+    case .retrying where stays: return nil
     case .absent: self = .cancelled
     case .retrying(let next, let problem): self = .retrying(at: next, problem)
     case .paused: self = .paused
@@ -136,6 +161,14 @@ enum GetEnd: Equatable {
     case .retrying, .stopped, .goesOn, .paused, .left: .waiting
     }
   }
+
+  /// One that failed is worse than one that waits.
+  static func worst(_ ends: [GetEnd]) -> ExitStatus {
+    ends.reduce(.success) { $1.status == .givenUp || $0 == .success ? $1.status : $0 }
+  }
+
+  /// Whether only another command can help.
+  var isMistake: Bool { if case .failed = self { true } else { false } }
 
   /// What to tell the person.
   /// - Parameter now: for a terminal, where times are told from now on; nil for a log.
@@ -153,12 +186,11 @@ enum GetEnd: Equatable {
       line.append("exists, and nothing shows that it is this file", .red)
       line.append(": remove it, or use --overwrite")
     case .failed(let problem): append(problem, .red)
-    case .retrying(let next, let problem):
+    case .retrying(_, let problem):
       append(problem, .yellow)
       // Data that does not match is set aside.
       let isMismatch = problem?.code.begins(with: "mismatch") ?? false
       line.append("; \(isMismatch ? "the same command fetches it again" : again)")
-      line.append("; a worker of the spool does so \(next.told(from: now))")
     case .stopped: line.append("stopped; \(again)")
     case .goesOn: line.append("a worker of the spool goes on with it; the same command follows it again")
     case .paused: line.append("somebody has paused its job; the same command releases it")

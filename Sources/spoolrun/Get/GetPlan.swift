@@ -23,6 +23,7 @@ struct GetPlan {
     }
     // Nothing is made for a command that is refused.
     let directory = try absolute(place.directory)
+    if GetDirectory.isInside(directory) { throw refusal("no file goes into the spool of a `spoolrun get`") }
     return wanted.map { name, asked in
       GetItem(asked: asked, directory: directory, name: name, shown: place.shown(name))
     }
@@ -125,6 +126,9 @@ private struct GetList {
         throw Defect(line: job.line, reason: "the URL does not end in a file name: it needs an output")
       }
       if let wanted = job.wanted, let given = asked.output?.text, given.exact != wanted.exact { marked.append(name) }
+      if GetDirectory.isInside(name) {
+        throw Defect(line: job.line, reason: "nothing of a list may go into a \(GetDirectory.name)")
+      }
       let isOfURL = asked.output?.isDirectory ?? true
       asked.output = nil
       return (name: isOfURL ? name : String(trimmed(name[...])), asked: asked)

@@ -3,6 +3,7 @@ internal import Spool
 internal import SpoolStatus
 internal import SpoolWorker
 internal import Synchronization
+internal import Transfer
 
 /// Waits until the jobs of one `spoolrun get` have ended: runs them by a worker of its own, or follows the worker that
 /// has them or watches the spool.
@@ -12,6 +13,8 @@ struct GetRun {
   private let options: WorkerOptions
   private let signals: Int32
   private let output: GetOutput
+  /// Whether files get the times that their servers state.
+  private let setsTimes: Bool
 
   /// Milliseconds between two looks at jobs that another worker has.
   private static let interval: Int32 = 200
@@ -24,20 +27,26 @@ struct GetRun {
   ///   - signals: a signalfd(2).
   init(
     _ items: [GetItem], in spool: Spool, _ options: WorkerOptions, signals: Int32, _ progress: ProgressMode,
-    isVerbose: Bool
+    setsTimes: Bool, isVerbose: Bool
   ) {
+    self.setsTimes = setsTimes
     (self.items, self.spool, self.options, self.signals) = (items, spool, options, signals)
-    output = GetOutput(items, of: spool, progress, isVerbose: isVerbose)
+    output = GetOutput(items, of: spool, progress, stays: options.endsWhenDone, isVerbose: isVerbose)
   }
 
   /// - Parameter known: how the items ended for which nothing was ordered, by their number.
-  /// - Returns: the worst end, after all have been told.
+  /// - Returns: how the items ended, after that has been told.
   /// - Throws: ``SpoolError``; the exit status, after a message, where a worker cannot start.
-  func run(_ known: [Int: GetEnd]) throws -> ExitStatus {
+  func run(_ known: [Int: GetEnd]) throws -> [GetEnd] {
     let ends = try ends(known)
+    if setsTimes { for (item, end) in zip(items, ends) where end == .done { setTime(of: item) } }
     output.tell(items, ends)
-    // One that failed is worse than one that waits.
-    return ends.reduce(.success) { $1.status == .givenUp || $0 == .success ? $1.status : $0 }
+    var left: UInt64 = 0
+    for (item, end) in zip(items, ends) where end.status == .waiting {
+      left &+= try spool.status(.partial, item.job.part).map { UInt64(clamping: $0.size) } ?? 0
+    }
+    output.tell(left: left, in: spool)
+    return ends
   }
 
   private func ends(_ known: [Int: GetEnd]) throws -> [GetEnd] {
@@ -46,30 +55,21 @@ struct GetRun {
     var nextRun = ContinuousClock.now
     var hasSaidWhoRuns = false
     var growth = FollowedGrowth()
+    // With `--once`, or when nothing has come for too long, a job that waits for its next attempt has ended.
+    var stays = options.endsWhenDone
+    var standstill = Standstill(longest: options.longestStandstill)
     while true {
-      var progress = WorkerProgress(running: [], waiting: 0, summary: RunSummary(), gained: 0)
-      var hasOther = WatchSign.isGiven(for: spool)
-      for (number, item) in items.enumerated() where ends[number] == nil {
-        let standing = try JobStanding.of(item.job, in: spool)
-        ends[number] = GetEnd(standing)
-        if ends[number] == .done { try tellDone(item) }
-        guard case .running(let bytes, let total) = standing else {
-          if ends[number] == nil { progress.waiting += 1 }
-          continue
-        }
-        hasOther = true
-        progress.running.append(
-          JobProgress(id: UInt64(number), name: FileName(item.shown), bytes: bytes, total: total))
-        growth.note(bytes, of: number)
-      }
-      progress.gained = growth.sum
-      progress.summary.done = ends.values.count { $0 == .done }
+      var (progress, hasOther) = try look(&ends, &growth, stays: stays)
       let left = items.indices.filter { ends[$0] == nil }
       if left.isEmpty { break }
+      if hasOther, standstill.isOver(growth.sum &+ UInt64(ends.count)) {
+        stays = false
+        if progress.running.isEmpty { continue }
+      }
       if hasOther {
         if !hasSaidWhoRuns { output.sayThatAnotherWorkerRuns() }
         hasSaidWhoRuns = true
-        if progress.running.isEmpty { progress.waits = try WorkerFiles(spool).waits() }
+        if progress.running.isEmpty { progress.waits += try WorkerFiles(spool).waits() }
         output.update(progress)
         if !isStopped(within: Self.interval) { continue }
       } else if runs == Self.mostRuns {
@@ -81,6 +81,10 @@ struct GetRun {
         runs += 1
         let isStopped = try runWorker(left)
         nextRun = .now + .milliseconds(100 << runs)
+        for number in left {
+          // Such a worker leaves that only after a standstill.
+          if case .retrying = try JobStanding.of(items[number].job, in: spool) { stays = false }
+        }
         if !isStopped { continue }
       }
       try stop(left, &ends, goesOn: hasOther)
@@ -90,6 +94,35 @@ struct GetRun {
     return items.indices.map { ends[$0] ?? .left }
   }
 
+  /// Looks at each job that has not ended.
+  /// - Returns: how far they are that another worker has, and whether one has some, or watches the spool.
+  private func look(_ ends: inout [Int: GetEnd], _ growth: inout FollowedGrowth, stays: Bool) throws
+    -> (WorkerProgress, hasOther: Bool)
+  {
+    var progress = WorkerProgress(running: [], waiting: 0, summary: RunSummary(), gained: 0)
+    var hasOther = WatchSign.isGiven(for: spool)
+    for (number, item) in items.enumerated() where ends[number] == nil {
+      let standing = try JobStanding.of(item.job, in: spool)
+      ends[number] = GetEnd(standing, stays: stays)
+      if ends[number] == .done { try tellDone(item) }
+      if stays, case .retrying(let next, let problem) = standing {
+        progress.waits = problem.map { [WorkerReport.Wait($0.code, $0.reason)] } ?? []
+        progress.untilNext = max(0, next.seconds - spool.now().seconds)
+      }
+      guard case .running(let bytes, let total) = standing else {
+        if ends[number] == nil { progress.waiting += 1 }
+        continue
+      }
+      hasOther = true
+      progress.running.append(
+        JobProgress(id: UInt64(number), name: FileName(item.shown), bytes: bytes, total: total))
+      growth.note(bytes, of: number)
+    }
+    progress.gained = growth.sum
+    progress.summary.done = ends.values.count { $0 == .done }
+    return (progress, hasOther)
+  }
+
   /// The person has stopped the command. Files that were done meanwhile count as done.
   /// - Parameter goesOn: whether another worker has the jobs, or watches the spool.
   private func stop(_ left: [Int], _ ends: inout [Int: GetEnd], goesOn: Bool) throws(SpoolError) {
@@ -97,7 +130,8 @@ struct GetRun {
     if Terminal.isCapable(STDERR_FILENO) { Terminal.write("\r\u{1B}[K", to: STDERR_FILENO) }
     for number in left {
       let standing = try JobStanding.of(items[number].job, in: spool)
-      ends[number] = GetEnd(standing) ?? (goesOn ? .goesOn : .stopped)
+      let end = GetEnd(standing, stays: true)
+      ends[number] = end ?? (goesOn ? .goesOn : .stopped)
     }
   }
 
@@ -113,7 +147,7 @@ struct GetRun {
     options.only = Set(numbers.map { items[$0].job.fileName })
     let wasStopped = Mutex(false)
     let outcome = WorkerLoop.run {
-      [options, spool, output, signals] () async -> Result<RunSummary, OutputRootProblem> in
+      [options, spool, output, signals] () async -> Result<Result<RunSummary, SpoolError>, OutputRootProblem> in
       let worker: Worker
       do throws(OutputRootProblem) {
         worker = try Worker(spool, options) { event in
@@ -124,12 +158,18 @@ struct GetRun {
         return .failure(error)
       }
       worker.onProgress = { output.update(fromWorker: $0) }
-      return .success(await worker.runOnce(stopSignals: signals))
+      guard options.endsWhenDone else { return .success(.success(await worker.runOnce(stopSignals: signals))) }
+      do throws(SpoolError) {
+        return .success(.success(try await worker.watch(stopSignals: signals)))
+      } catch {
+        return .success(.failure(error))
+      }
     }
     switch outcome {
     case .failure(let problem):
       throw ExitStatus.inputOutput.after("\(problem)")
-    case .success(let summary):
+    case .success(let result):
+      let summary = try result.get()
       output.add(gained: summary.gained)
       if let error = summary.spoolError { throw error }
       if let obstacle = summary.obstacle {
@@ -139,6 +179,19 @@ struct GetRun {
     return wasStopped.withLock { $0 }
   }
 
+  /// Gives a file the time at which it was last modified, as its server has stated it.
+  private func setTime(of item: GetItem) {
+    do throws(SpoolError) {
+      let job = try JobSearch(spool).job(.done, item.job.fileName)
+      guard let text = job?.journal.data.version?.modified, let output = OutputPath(item.name),
+        let time = HTTPDate.parse(text, now: Timestamp.now().seconds)
+      else { return }
+      try OutputRoot(item.directory, spool: spool).setModified(output, to: time)
+    } catch {
+      Terminal.error("\(escaped(item.shown)): its time cannot be set: \(error)", .warning)
+    }
+  }
+
   // MARK: another worker
 
   private func tellDone(_ item: GetItem) throws {
@@ -146,6 +199,22 @@ struct GetRun {
     let receipt = try spool.contents(Path(.done, job), limit: Spool.maximumJobFile)
     let figures = receipt.flatMap { $0.withUnsafeBytes { DoneStatus(job, $0) } }?.figures
     output.tellDone(job, figures.map { " (\($0.text))" } ?? "")
+  }
+}
+
+/// Whether what another worker does has brought nothing for too long.
+private struct Standstill {
+  /// In milliseconds; nil for never.
+  let longest: Int64?
+  private var last: (made: UInt64, at: Int64)?
+
+  init(longest: Int64?) { self.longest = longest }
+
+  /// - Parameter made: all that has come so far, in any unit.
+  mutating func isOver(_ made: UInt64) -> Bool {
+    let now = Terminal.milliseconds()
+    if last?.made != made { last = (made, now) }
+    return longest.map { now - (last?.at ?? now) >= $0 } ?? false
   }
 }
 

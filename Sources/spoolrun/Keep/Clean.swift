@@ -48,11 +48,16 @@ struct Clean: ParsableCommand {
 
   func run() throws {
     umask(0o077)
-    let spool = try self.spool.open()
     var isComplete = true
+    for spool in try SpoolOpening.openAll(spool.location, for: .changing) { try clean(spool, &isComplete) }
+    if !isComplete { throw ExitStatus.inputOutput.code }
+  }
+
+  private func clean(_ spool: Spool, _ isComplete: inout Bool) throws {
+    var areRemoved = true
     var cleanup = Cleanup(spool) { finding in
       guard let obstacle = finding.obstacle else { return Terminal.print(sentence(finding)) }
-      isComplete = false
+      areRemoved = false
       Terminal.error("\(finding.place) cannot be removed: \(obstacle)")
     }
     cleanup.isDry = dryRun
@@ -61,7 +66,7 @@ struct Clean: ParsableCommand {
     cleanup.archive = archive.flatMap(Self.seconds)
     cleanup.readsJobs = true
     do throws(SpoolError) { try cleanup.run() } catch { throw ExitStatus.failure(error, escaped(spool.location)) }
-    if !isComplete { throw ExitStatus.inputOutput.code }
+    isComplete = isComplete && areRemoved
   }
 
   private func sentence(_ finding: CleanupFinding) -> String {

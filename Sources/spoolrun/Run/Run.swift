@@ -23,6 +23,9 @@ struct Run: ParsableCommand {
   @Flag(help: "Run all jobs that are due, then exit.")
   var once = false
 
+  @Flag(help: "Run until no job waits or runs, then exit; waits for next attempts, rests and space.")
+  var untilDone = false
+
   @Option(name: [.customShort("j", allowingJoined: true), .long], help: "Maximum number of parallel transfers.")
   var jobs = 20
 
@@ -117,6 +120,8 @@ struct Run: ParsableCommand {
   /// What the options say, as far as it does not depend on the spool.
   private func checkedOptions() throws -> WorkerOptions {
     var options = WorkerOptions()
+    if once, untilDone { throw ValidationError("--once and --until-done cannot be used together") }
+    options.endsWhenDone = untilDone
     options.jobs = try count("--jobs", jobs, 1...1000)
     if let perHost {
       (options.perHost, options.perHostGrows) = (try count("--per-host", perHost, 1...1000), false)
@@ -184,6 +189,10 @@ struct Run: ParsableCommand {
     let signals: Int32
     do { signals = try Terminal.stopSignals() } catch { throw ExitStatus.failure(error, "cannot watch for signals") }
     var spool = try self.spool.open(mayBeCommand: true, host: hostID)
+    if let path = try? realPath(spool.location), path.ends(with: "/\(GetDirectory.name)") {
+      throw ExitStatus.usage.after(
+        "\(escaped(spool.location)) is the spool of a `spoolrun get`: the same command, in the same directory, goes on")
+    }
     // What a gate says may take long, and it may be closed.
     let libcurl = gate == nil && !unmeteredOnly ? LibcurlAhead(for: spool) : nil
     defer { libcurl?.finish() }
@@ -192,7 +201,7 @@ struct Run: ParsableCommand {
     // A spool can be replaced by another at the same path: then a new worker starts there.
     let output = RunOutput(spool, progress, logFormat, isVerbose: verbose)
     while let next = try run(spool, signals, output, &total) { spool = next }
-    output.close(total, isOnce: once)
+    output.close(total, isOnce: once || untilDone)
     if let obstacle = total.obstacle { Terminal.error(obstacle) }
     if let error = total.spoolError { Terminal.error("\(escaped(spool.location)): \(error)") }
     let status = ExitStatus(total, on: spool.kind)

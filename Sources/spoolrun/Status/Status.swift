@@ -57,7 +57,7 @@ struct Status: ParsableCommand {
     guard let first = arguments.first, option.spool == nil else { return (option.spool, arguments) }
     let parents = first.split(at: "/", omittingEmptySubsequences: false).dropLast()
     let mayBeJob = parents.last.map { Directory(rawValue: String($0)) != nil } ?? true
-    let isJob = mayBeJob && !isDirectory(first) && isDirectory(SpoolOpening.defaultLocation)
+    let isJob = mayBeJob && !isDirectory(first) && SpoolOpening.hasDefault
     return isJob ? (nil, arguments) : (first, Array(arguments.dropFirst()))
   }
 
@@ -66,26 +66,29 @@ struct Status: ParsableCommand {
   func run() throws {
     let named = named
     // With keys, it can do what the commands do. Whoever may read it may still watch it.
-    let spool = try SpoolOpening.open(named.spool, for: watch && output.hasKeys ? .dropping : .reading)
+    let use = watch && output.hasKeys ? SpoolUse.dropping : .reading
+    let spools = try SpoolOpening.openAll(named.spool, for: use)
+    if spools.count > 1, json || watch || metrics || textfile != nil {
+      let places = spools.map { escaped($0.location) }.joined(separator: ", ")
+      throw ExitStatus.refusal("several of your gets are not done: name one with --spool: \(places)", by: "status")
+    }
     // Whoever may not write to the spool sees it by this host's clock.
-    try? spool.learnClock()
-    do {
-      if !named.jobs.isEmpty {
-        try tell(of: named.jobs, in: spool)
-      } else if metrics || textfile != nil {
-        try writeMetrics(of: spool)
-      } else if watch {
-        try output.watch(spool)
-      } else {
-        let snapshot = try SnapshotReader(spool, limit: output.readLimit).read()
-        Terminal.write(output.text(snapshot), to: STDOUT_FILENO)
-        // The numbers are incomplete.
-        if !snapshot.unreadable.isEmpty {
-          throw SpoolError(call: .list, path: snapshot.unreadable[0].rawValue, errno: .permissionDenied)
-        }
-      }
-    } catch let error as SpoolError {
-      throw ExitStatus.failure(error, escaped(spool.location))
+    for spool in spools { try? spool.learnClock() }
+    if !named.jobs.isEmpty { return try tell(of: named.jobs, in: spools) }
+    for (index, spool) in spools.enumerated() {
+      if index > 0 { Terminal.print("") }
+      do throws(SpoolError) { try show(spool) } catch { throw ExitStatus.failure(error, escaped(spool.location)) }
+    }
+  }
+
+  private func show(_ spool: Spool) throws(SpoolError) {
+    if metrics || textfile != nil { return try writeMetrics(of: spool) }
+    if watch { return try output.watch(spool) }
+    let snapshot = try SnapshotReader(spool, limit: output.readLimit).read()
+    Terminal.write(output.text(snapshot), to: STDOUT_FILENO)
+    // The numbers are incomplete.
+    if !snapshot.unreadable.isEmpty {
+      throw SpoolError(call: .list, path: snapshot.unreadable[0].rawValue, errno: .permissionDenied)
     }
   }
 
@@ -110,21 +113,41 @@ struct Status: ParsableCommand {
     try ReplacedFile.write(Array((metrics.text(.text) + memory.text(of: spool.location)).utf8), to: textfile)
   }
 
-  private func tell(of jobs: [String], in spool: Spool) throws {
-    let reader = JobStoryReader(spool)
+  private func tell(of jobs: [String], in spools: [Spool]) throws {
     var isFirst = true
     var isComplete = true
     for bytes in RawArguments.bytes(of: jobs) {
-      let (directory, name) = try JobSearch(spool).splitClaim(bytes)
-      if let lines = try reader.lines(of: name, in: directory) {
-        Terminal.write((isFirst ? "" : "\n") + lines.map { $0 + "\n" }.joined(), to: STDOUT_FILENO)
-        isFirst = false
-      } else {
-        Terminal.error("\(escaped(bytes)): no such job in \(escaped(spool.location))\(doubt(of: bytes))")
-        isComplete = false
+      var isFound = false
+      for spool in spools {
+        let lines: [[String]]
+        do throws(SpoolError) { lines = try stories(of: bytes, in: spool) } catch {
+          throw ExitStatus.failure(error, escaped(spool.location))
+        }
+        for story in lines {
+          Terminal.write((isFirst ? "" : "\n") + story.map { $0 + "\n" }.joined(), to: STDOUT_FILENO)
+          (isFirst, isFound) = (false, true)
+        }
       }
+      if isFound { continue }
+      let places = spools.map { escaped($0.location) }.joined(separator: ", ")
+      Terminal.error("\(escaped(bytes)): no such job in \(places)\(doubt(of: bytes))")
+      isComplete = false
     }
     if !isComplete { throw ExitStatus.givenUp.code }
+  }
+
+  private func stories(of text: [UInt8], in spool: Spool) throws(SpoolError) -> [[String]] {
+    let (directory, name) = try JobSearch(spool).splitClaim(text)
+    let names: [FileName]
+    switch try JobSearch(spool).meant(by: name, in: directory.map { [$0] } ?? Directory.ofJobs) {
+    case .names(let found): names = found
+    case .several(let found): names = found
+    }
+    var stories: [[String]] = []
+    for name in names {
+      if let lines = try JobStoryReader(spool).lines(of: name, in: directory) { stories.append(lines) }
+    }
+    return stories
   }
 }
 

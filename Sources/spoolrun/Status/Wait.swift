@@ -43,19 +43,11 @@ struct Wait: ParsableCommand {
   func run() throws {
     try NamedSpool.refuse(among: names, of: "wait", spool)
     let spool = try self.spool.open(for: .reading)
-    let end = timeout.flatMap { duration($0) }.map { Terminal.milliseconds() + Int64($0) * 1000 }
-    do {
-      var waiting = JobsWaitedFor(spool, all ? nil : try names(in: spool))
-      while try !waiting.look() {
-        if let end, Terminal.milliseconds() >= end {
-          throw ExitStatus.waiting.after("\(waiting.description) after \(timeout ?? "")")
-        }
-        sleep(1)
-      }
-      if !waiting.areDone { throw ExitStatus.givenUp.code }
-    } catch let error as SpoolError {
+    let waitedFor: [FileName]?
+    do throws(SpoolError) { waitedFor = try all ? nil : names(in: spool) } catch {
       throw ExitStatus.failure(error, "wait")
     }
+    try JobsWaitedFor.wait(for: waitedFor, in: spool, timeout: timeout)
   }
 
   private func names(in spool: Spool) throws(SpoolError) -> [FileName] {
@@ -66,24 +58,44 @@ struct Wait: ParsableCommand {
 }
 
 /// Jobs that have not come to their ends.
-private struct JobsWaitedFor {
+struct JobsWaitedFor {
   private let spool: Spool
   /// nil for all.
   private var left: [FileName]?
   /// Not seen at the last look: each may have moved meanwhile.
   private var missed: Set<FileName> = []
   private var isSettled = false
-  private(set) var areDone = true
+  private var areDone = true
 
-  init(_ spool: Spool, _ names: [FileName]?) { (self.spool, left) = (spool, names) }
+  private init(_ spool: Spool, _ names: [FileName]?) { (self.spool, left) = (spool, names) }
 
-  var description: String {
+  /// - Parameters:
+  ///   - names: nil for all.
+  ///   - timeout: as a person wrote it.
+  /// - Throws: the exit status, after a message, unless all are done.
+  static func wait(for names: [FileName]?, in spool: Spool, timeout: String? = nil) throws {
+    let end = timeout.flatMap { duration($0) }.map { Terminal.milliseconds() + Int64($0) * 1000 }
+    var waiting = JobsWaitedFor(spool, names)
+    do {
+      while try !waiting.look() {
+        if let end, Terminal.milliseconds() >= end {
+          throw ExitStatus.waiting.after("\(waiting.description) after \(timeout ?? "")")
+        }
+        sleep(1)
+      }
+    } catch let error as SpoolError {
+      throw ExitStatus.failure(error, "wait")
+    }
+    if !waiting.areDone { throw ExitStatus.givenUp.code }
+  }
+
+  private var description: String {
     guard let left else { return "jobs still wait or run" }
     return left.count == 1 ? "\(escaped(left[0].bytes)) is not done" : "\(left.count) jobs are not done"
   }
 
   /// - Returns: whether all have come to their ends.
-  mutating func look() throws(SpoolError) -> Bool {
+  private mutating func look() throws(SpoolError) -> Bool {
     guard let names = left else { return try lookForAny() }
     var waiting: [FileName] = []
     for name in names {

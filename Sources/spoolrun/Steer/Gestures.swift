@@ -9,11 +9,25 @@ private struct GestureRun {
   /// Whether each of the jobs was found, and could be moved.
   var isComplete = true
 
-  mutating func run(names: [String]) throws(SpoolError) {
-    for bytes in RawArguments.bytes(of: names) {
-      let (directory, name) = try JobSearch(spool).splitClaim(bytes)
-      if let outcome = try perform(name, in: directory) { note(outcome, bytes: bytes) }
+  /// - Parameter text: as the person named a job, or several.
+  mutating func run(_ text: [UInt8]) throws(SpoolError) {
+    let (directory, name) = try JobSearch(spool).splitClaim(text)
+    switch try JobSearch(spool).meant(by: name, in: directory.map { [$0] } ?? gesture.sources) {
+    case .names(let names):
+      for found in names {
+        if let outcome = try perform(found, in: directory) { note(outcome, bytes: found == name ? text : found.bytes) }
+      }
+    case .several(let names):
+      let few = names.prefix(5).map(\.display).joined(separator: ", ") + (names.count > 5 ? ", \u{2026}" : "")
+      fail("\(escaped(text)): several jobs begin so: \(few); \(escaped(text))* means them all")
     }
+  }
+
+  /// Whether the spool has what a person may mean.
+  func has(_ text: [UInt8]) throws(SpoolError) -> Bool {
+    let (_, name) = try JobSearch(spool).splitClaim(text)
+    if try !JobSearch(spool).places(of: name).isEmpty { return true }
+    return try JobSearch(spool).meant(by: name, in: gesture.sources) != .names([name])
   }
 
   /// The number of jobs in `directories` at the moment.
@@ -77,7 +91,9 @@ struct GestureOptions: ParsableArguments {
   var verbose = false
 
   @Argument(
-    help: ArgumentHelp("Jobs, as name, directory/name or the path of their file.", valueName: "name"),
+    help: ArgumentHelp(
+      "Jobs, as name, its beginning, a pattern such as 'a*', directory/name or the path of their file.",
+      valueName: "name"),
     completion: JobNameCompletion.kind)
   var names: [String] = []
 
@@ -86,18 +102,33 @@ struct GestureOptions: ParsableArguments {
   ///   - confirm: asks whether to go on with so many jobs; nil to ask nobody.
   func run(_ gesture: Gesture, all chosen: [Directory]?, confirm: ((Int) -> Bool)? = nil) throws {
     try NamedSpool.refuse(among: names, of: gesture.command, spool)
-    var run = GestureRun(gesture: gesture, spool: try spool.open(), isVerbose: verbose)
+    var runs = try spool.openAll().map { GestureRun(gesture: gesture, spool: $0, isVerbose: verbose) }
     do throws(SpoolError) {
       if let chosen {
-        let count = try confirm == nil ? 0 : run.count(all: chosen)
-        if let confirm, count > 0, !confirm(count) { run.fail("nothing is changed") } else { try run.run(all: chosen) }
+        var count = 0
+        if confirm != nil { for run in runs { count += try run.count(all: chosen) } }
+        if let confirm, count > 0, !confirm(count) {
+          runs[0].fail("nothing is changed")
+        } else {
+          for index in runs.indices { try runs[index].run(all: chosen) }
+        }
       } else {
-        try run.run(names: names)
+        for text in RawArguments.bytes(of: names) { try run(text, &runs) }
       }
+      if gesture == .cancel { try OwnSpools.removeDone(runs.map(\.spool)) }
     } catch {
       throw ExitStatus.failure(error, gesture.command)
     }
-    if !run.isComplete { throw ExitStatus.givenUp.code }
+    if !runs.allSatisfy(\.isComplete) { throw ExitStatus.givenUp.code }
+  }
+
+  /// In the one spool that has it.
+  private func run(_ text: [UInt8], _ runs: inout [GestureRun]) throws(SpoolError) {
+    var having: [Int] = []
+    if runs.count > 1 { for index in runs.indices where try runs[index].has(text) { having.append(index) } }
+    guard having.count > 1 else { return try runs[having.first ?? 0].run(text) }
+    let places = having.map { escaped(runs[$0].spool.location) }.joined(separator: ", ")
+    runs[0].fail("\(escaped(text)): several of your gets have such a job: \(places); name one with --spool")
   }
 
   func validate(flags: Int, _ spelling: String) throws {

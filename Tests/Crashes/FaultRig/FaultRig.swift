@@ -6,9 +6,9 @@ internal import SystemPackage
 
 /// `FaultRig SPOOL record=FILE [fault=PLAN,...] [checkpoint=BYTES] [journal=BYTES] [directory=DIR] [jobs=N]
 /// [connections=N] [probation=MILLISECONDS] [replace=unknown] [stop=data] [watch=yes] [archive=SECONDS]
-/// [steer=CHANGE] [exchange=unknown]`: a worker as `spoolrun --once` is one, or with `archive` what
-/// `spoolrun clean --archive` does, or with `steer` a command of ``SteeringRun``, with the seam of its system calls
-/// recorded and, by plan, broken.
+/// [steer=CHANGE] [exchange=unknown] [get=DIR state=DIR job=NAME text=FILE]`: a worker as `spoolrun --once` is one, or
+/// with `archive` what `spoolrun clean --archive` does, with `steer` a command of ``SteeringRun``, with `get` a
+/// ``GetRun``; with the seam of its system calls recorded and, by plan, broken.
 /// Its exit status is that of spoolrun(1). `FaultRig serve`: see ``ForkServer``.
 @main
 struct FaultRig {
@@ -38,6 +38,17 @@ struct FaultRig {
     }
     if let age = options["archive"].flatMap({ Int64($0) }) {
       return ArchiveRun.run(location, age: age, System(hook: hook)) { say($0) }
+    }
+    if let parent = options["get"] {
+      guard let state = options["state"], let job = options["job"].flatMap({ JobName(FileName($0)) }),
+        let text = options["text"].flatMap({ try? ReplacedFile.read($0, limit: 4096) })
+      else { return 64 }
+      var workerOptions = WorkerOptions()
+      workerOptions.userAgent = "FaultRig"
+      let run = GetRun(
+        parent: parent, state: state, job: job, text: String(decoding: text, as: UTF8.self),
+        system: System(hook: hook))
+      return run.run(workerOptions) { say($0) }
     }
     return work(location, options, System(hook: hook))
   }

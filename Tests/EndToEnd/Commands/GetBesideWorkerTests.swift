@@ -8,13 +8,23 @@ import Testing
 @Suite struct GetBesideWorkerTests: GetScene {
   let home: TemporaryDirectory
 
-  init() throws { home = try Self.makeHome() }
+  init() throws {
+    home = try Self.makeHome()
+    try #require(mkdir("\(home.path)/.local", 0o700) == 0 && mkdir(state, 0o700) == 0)
+  }
+
+  /// What ``GetScene`` asks for, with a spool that a worker can have.
+  var spool: String { personal }
+
+  func start(_ arguments: [String]) throws -> RunningCommand {
+    try startSpoolrun(["get", "--spool", spool] + arguments, environment: environment, directory: here)
+  }
+
+  func get(_ arguments: String...) async throws -> CommandResult { try await start(arguments).result() }
 
   @Test func `a worker that watches the spool does the work`() async throws {
     let gate = try Gate()
     let server = try halfwayServer(halfwayBody, gate: gate)
-    #expect(try await spoolrun("init", spool, environment: environment).status == .exited(73), "no parents")
-    try #require(mkdir("\(home.path)/.local", 0o700) == 0 && mkdir(state, 0o700) == 0)
     #expect(try await spoolrun("init", spool).status == .exited(0))
     let worker = try startSpoolrun(["-v", spool])
     let first = try await waitForWorker(server)
@@ -52,7 +62,7 @@ import Testing
     try await waitUntil("half of it is there") { length == halfwayBody.count / 2 }
     let log = "\(home.path)/log"
     let second = try startSpoolrun(
-      ["get", "-v", "--timeout", "1h", server.url("/a")], environment: environment, directory: here,
+      ["get", "--spool", spool, "-v", "--timeout", "1h", server.url("/a")], environment: environment, directory: here,
       prefix: ["/bin/sh", "-c", "exec \"$@\" 2>\(log)", "sh"])
     try await waitUntil("it follows the other one") {
       ((try? readFile(log)).map { String(decoding: $0, as: UTF8.self) } ?? "").contains("following its progress")
@@ -83,20 +93,20 @@ import Testing
   /// Another command has it locked before it shows that it runs it.
   @Test func `a job that another is about to take is not given up at once`() async throws {
     let server = try simpleServer()
-    #expect(try await get(server.url("/503")).status == .exited(75))
+    #expect(try await get("--once", server.url("/503")).status == .exited(75))
     let job = "\(spool)/partial/\(try #require(names(in: "\(spool)/partial").first))"
     try setModificationTime(job, secondsFromNow: -60)
     let lock = open(job, O_RDONLY | O_CLOEXEC)
     try #require(lock >= 0 && flock(lock, LOCK_EX | LOCK_NB) == 0)
     defer { close(lock) }
-    let result = try await get(server.url("/503"))
+    let result = try await get("--once", server.url("/503"))
     #expect(result.status == .exited(75) && result.duration > .seconds(2), "\(result)")
     #expect(result.errors.contains("could not be fetched now"), "\(result)")
   }
 
   @Test func `other jobs of the spool are not this command's`() async throws {
     let server = try simpleServer()
-    #expect(try await get(server.url("/503")).status == .exited(75))
+    #expect(try await get("--once", server.url("/503")).status == .exited(75))
     let waiting = try #require(names(in: "\(spool)/partial").first)
     try setModificationTime("\(spool)/partial/\(waiting)", secondsFromNow: -60)
     try writeFile("\(spool)/new/other", Array("\(server.url("/other"))\n".utf8))

@@ -16,7 +16,7 @@ import Testing
     func start() throws -> RunningCommand {
       try startSpoolrun(arguments, environment: ["XDG_STATE_HOME": home.path], directory: home.path)
     }
-    let partial = "\(home.path)/spoolrun/partial"
+    let partial = "\(home.path)/.spoolrun/partial"
     let length: @Sendable () -> Int = {
       let data = names(in: partial).filter { $0.hasSuffix(".part") }
       return data.compactMap { fileStatus("\(partial)/\($0)") }.map { Int($0.st_size) }.first ?? 0

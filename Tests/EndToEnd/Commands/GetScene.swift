@@ -6,6 +6,8 @@ import Testing
 protocol GetScene {
   /// Made by ``makeHome()``.
   var home: TemporaryDirectory { get }
+  /// Of the commands: beside the files, unless they name another.
+  var spool: String { get }
 }
 
 extension GetScene {
@@ -18,8 +20,10 @@ extension GetScene {
   /// The person's current directory.
   var here: String { "\(home.path)/here" }
   var state: String { "\(home.path)/.local/state" }
-  var spool: String { "\(state)/spoolrun" }
-  var environment: [String: String] { ["HOME": home.path, "XDG_STATE_HOME": ""] }
+  /// The person's own, as of version 0.2.
+  var personal: String { "\(state)/spoolrun" }
+  var spool: String { "\(here)/.spoolrun" }
+  var environment: [String: String] { ["HOME": home.path, "XDG_STATE_HOME": "", "XDG_CONFIG_HOME": ""] }
 
   func start(_ arguments: [String]) throws -> RunningCommand {
     try startSpoolrun(["get"] + arguments, environment: environment, directory: here)

@@ -16,8 +16,8 @@ import Testing
     #expect(result.status == .exited(0) && result.output == "" && result.errors == "", "\(result)")
     #expect(names(in: here) == ["a.bin"])
     #expect(try bytes("a.bin") == Array("payload\n".utf8))
-    #expect((fileStatus(spool)?.st_mode ?? 0) & 0o777 == 0o700, "made, for this person alone")
-    #expect(names(in: "\(spool)/done").count == 1)
+    #expect(names(in: here, isHiddenToo: true) == ["a.bin"], "nothing else is left")
+    #expect((fileStatus(personal)?.st_mode ?? 0) & 0o777 == 0o700, "made, for this person alone")
 
     let again = try await get(server.url("/a.bin"))
     #expect(again.status == .exited(0) && again.errors.contains("a.bin: is there already"), "\(again)")
@@ -36,33 +36,37 @@ import Testing
       ["/bin/sh", "-c", line], environment: testEnvironment.merging(environment) { $1 }, directory: here)
     #expect(result.status == .exited(0), "\(result)")
     #expect((fileStatus("\(here)/made/a.bin")?.st_mode ?? 0) & 0o7777 == expected)
-    #expect((fileStatus("\(spool)")?.st_mode ?? 0) & 0o7777 == 0o700)
+    #expect((fileStatus(personal)?.st_mode ?? 0) & 0o7777 == 0o700)
   }
 
   @Test func `a time that is past is refused`() async throws {
     let result = try await get("--expires", "2001-01-01", "http://127.0.0.1:9/a")
     #expect(result.status == .exited(64) && result.errors.contains("is past"), "\(result)")
-    #expect(fileStatus(spool) == nil)
+    #expect(fileStatus(spool) == nil && fileStatus(personal) == nil)
   }
 
   @Test func `the permissions in defaults are for get, too`() async throws {
     let server = try simpleServer()
     #expect(try await get(server.url("/first")).status == .exited(0))
-    try writeFile("\(spool)/defaults", Array("mode: 640\n".utf8))
+    try #require(mkdir("\(home.path)/.config", 0o700) == 0 && mkdir("\(home.path)/.config/spoolrun", 0o700) == 0)
+    try writeFile("\(home.path)/.config/spoolrun/defaults", Array("mode: 640\n".utf8))
     #expect(try await get(server.url("/a.bin")).status == .exited(0))
     #expect((fileStatus("\(here)/a.bin")?.st_mode ?? 0) & 0o7777 == 0o640)
   }
 
   @Test func `it knows a file whose receipt was archived`() async throws {
     let server = try simpleServer()
-    #expect(try await get(server.url("/a")).status == .exited(0))
-    for name in names(in: "\(spool)/done") { try setModificationTime("\(spool)/done/\(name)", secondsFromNow: -86_400) }
-    let clean = try await spoolrun("clean", "--archive", "1h", spool)
+    try #require(mkdir("\(home.path)/.local", 0o700) == 0 && mkdir(state, 0o700) == 0)
+    #expect(try await get("--spool", personal, server.url("/a")).status == .exited(0))
+    for name in names(in: "\(personal)/done") {
+      try setModificationTime("\(personal)/done/\(name)", secondsFromNow: -86_400)
+    }
+    let clean = try await spoolrun("clean", "--archive", "1h", personal)
     #expect(clean.output.hasPrefix("archived 1 receipt"), "\(clean)")
-    let again = try await get(server.url("/a"))
+    let again = try await get("--spool", personal, server.url("/a"))
     #expect(again.status == .exited(0) && again.errors.contains("a: is there already"), "\(again)")
     #expect(unlink("\(here)/a") == 0)
-    #expect(try await get(server.url("/a")).status == .exited(0) && fileStatus("\(here)/a") != nil)
+    #expect(try await get("--spool", personal, server.url("/a")).status == .exited(0) && fileStatus("\(here)/a") != nil)
   }
 
   @Test func `it says that a file which is there is another, and fetches one that is gone`() async throws {
@@ -87,16 +91,16 @@ import Testing
     let server = try simpleServer()
     let missing = try await get(server.url("/404"))
     #expect(missing.status == .exited(1) && missing.errors.contains("404: http-404: "), "\(missing)")
-    let busy = try await get(server.url("/500"), server.url("/a"))
+    let busy = try await get("--once", server.url("/500"), server.url("/a"))
     #expect(busy.status == .exited(75) && busy.errors.contains("500: http-500: "), "\(busy)")
     #expect(names(in: here) == ["a"], "the others are fetched")
-    let both = try await get(server.url("/404"), server.url("/500"))
+    let both = try await get("--once", server.url("/404"), server.url("/500"))
     #expect(both.status == .exited(1) && server.requests(for: "/500").count == 2, "tried again at once: \(both)")
   }
 
   @Test func `a wrong digest publishes nothing, and the right one then does`() async throws {
     let server = try simpleServer()
-    let wrong = try await get("--crc32", "00000000", server.url("/a"))
+    let wrong = try await get("--once", "--crc32", "00000000", server.url("/a"))
     #expect(wrong.status == .exited(75) && wrong.errors.contains("a: mismatch-crc32: "), "\(wrong)")
     #expect(names(in: here) == [])
     let right = try await get("--crc32", hex8(independentCRC32(Array("payload\n".utf8))), server.url("/a"))
@@ -110,10 +114,10 @@ import Testing
     #expect(unnamed.status == .exited(64) && unnamed.errors.contains("--output FILE"), "\(unnamed)")
     let missing = try await get("--resolve", "x", "-o", "a")
     #expect(missing.status == .exited(1) && missing.errors.contains("hooks/resolve"), "\(missing)")
-    try #require(mkdir("\(spool)/hooks", 0o700) == 0 || errno == EEXIST)
+    try #require(mkdir("\(personal)/hooks", 0o700) == 0 || errno == EEXIST)
     let script = "#!/bin/sh\necho \"url: \(server.url("/"))$SPOOLRUN_RESOLVE\"\n"
-    try writeFile("\(spool)/hooks/resolve", Array(script.utf8))
-    try #require(chmod("\(spool)/hooks/resolve", 0o700) == 0)
+    try writeFile("\(personal)/hooks/resolve", Array(script.utf8))
+    try #require(chmod("\(personal)/hooks/resolve", 0o700) == 0)
     let result = try await get("--resolve", "x", "-o", "a")
     #expect(result.status == .exited(0) && server.requests.map(\.target) == ["/x"], "\(result)")
     #expect(try bytes("a") == Array("payload\n".utf8))
@@ -166,11 +170,18 @@ import Testing
       #expect(result.status == .exited(0), "\(result)")
     }
     #expect(try readFile("\(home.path)/a") == Array("payload\n".utf8))
+    #expect(server.requests.count == 1)
+    // As it is while another command runs.
+    #expect(try await get("--once", server.url("/503")).status == .exited(75))
     for place in ["\(spool)/new", spool, "\(spool)/roots"] {
+      let result = try await get("-o", "\(place)/job", server.url("/a"))
+      #expect(result.status == .exited(64) && result.errors.contains("the spool"), "\(place): \(result)")
+    }
+    try await runTool(["/bin/cp", "-a", ".spoolrun/.", personal], directory: here)
+    for place in ["\(personal)/new", personal, "\(personal)/roots"] {
       let result = try await get("-o", "\(place)/job", server.url("/a"))
       #expect(result.status == .exited(1) && result.errors.contains("the spool"), "\(place): \(result)")
     }
-    #expect(names(in: "\(spool)/new") == [] && server.requests.count == 1)
   }
 
   // MARK: interruption
@@ -193,6 +204,7 @@ import Testing
       #expect(result.status == .killed(signal: SIGKILL))
     } else {
       #expect(result.status == .exited(75) && result.errors.contains("a: stopped; the same command"), "\(result)")
+      #expect(result.errors.contains(/what has come so far, [0-9.]+K, is in .*spoolrun/), "\(result)")
     }
     #expect(names(in: here) == [])
     let again = try await get("--timeout", "1h", server.url("/a"))
@@ -210,7 +222,7 @@ import Testing
     #expect(again.status == .exited(0), "\(again)")
     #expect(server.requests.map(\.rangeStart) == [nil, resumePoint(after: halfwayBody.count / 2)])
     #expect(server.requests[1].value("x-one") == "1")
-    #expect(names(in: "\(spool)/hold") == [] && names(in: "\(spool)/done") == [job])
+    #expect(fileStatus(spool) == nil)
   }
 
   @Test(arguments: [SIGTERM, SIGKILL])
@@ -231,14 +243,11 @@ import Testing
     #expect(try bytes("a") == [1, 2, 3])
   }
 
-  @Test func `any worker of the spool goes on, and puts the file where the person was`() async throws {
+  @Test func `no worker takes the spool of a get for its own`() async throws {
     let (server, _) = try await interrupt(SIGTERM)
     let result = try await spoolrun("--once", spool)
-    #expect(server.requests.count == 2)
-    #expect(result.status == .exited(0), "\(result)")
-    #expect(try bytes("a") == halfwayBody)
-    #expect(filesBelow("\(spool)/files") == [])
-    #expect(try await spoolrun("verify", "--spool", spool).status == .exited(0))
+    #expect(result.status == .exited(64) && result.errors.contains("the spool of a `spoolrun get`"), "\(result)")
+    #expect(server.requests.count == 1)
   }
 
   // MARK: lists
@@ -302,7 +311,8 @@ import Testing
     let server = try simpleServer()
     let variables = testEnvironment.merging(environment) { $1 }
     let urls = ["/a.bin", "/b.bin", "/404", "/503"].map { server.url($0) }.joined(separator: " ")
-    let result = try await runInTerminal("cd \(here); \(productPath("spoolrun")) get \(urls)", environment: variables)
+    let result = try await runInTerminal(
+      "cd \(here); \(productPath("spoolrun")) get --once \(urls)", environment: variables)
     #expect(result.status == .exited(1), "\(result)")
     #expect(result.output.contains(/spoolrun: a\.bin: done \([0-9]+B in [0-9.]+s, [0-9.KM]+B?\/s\)\r\n/), "\(result)")
     let advice = "  The file is not there: look for its new place. The same command tries again.\r\n"

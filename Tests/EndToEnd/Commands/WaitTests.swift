@@ -42,6 +42,37 @@ import Testing
     #expect(failed.status == .exited(1) && failed.errors.contains("jobs were given up"), "\(failed)")
   }
 
+  @Test func addWaitsForItsJob() async throws {
+    let (spool, server) = (try TemporarySpool(), try simpleServer())
+    for (path, status) in [("/a", Int32(0)), ("/404", 1)] {
+      let adding = try startSpoolrun(["add", "--wait", "--spool", spool.root, server.url(path)])
+      try await waitUntil("it is dropped") { !spool.names("new").isEmpty }
+      _ = try await spoolrun("--once", spool.root)
+      let result = try await adding.result()
+      #expect(result.status == .exited(status), "\(result)")
+    }
+    let list = try await spoolrun("add", "--wait", "--spool", spool.root, "--from", "x")
+    #expect(list.status == .exited(64) && list.errors.contains("--wait are for one file"), "\(list)")
+  }
+
+  /// It waits for what `--once` leaves for the next run.
+  @Test func aWorkerRunsUntilAllIsDone() async throws {
+    let spool = try TemporarySpool()
+    let server = try ScriptedServer { request, reply in
+      if request.target == "/404" { return try reply.respond("404 Not Found", body: []) }
+      if request.nth <= 2 { return try reply.respond("503 Service Unavailable", ["Retry-After: 2"], body: []) }
+      try reply.respond("200 OK", body: [1])
+    }
+    for name in ["a", "b"] { try spool.drop(name, server.url("/\(name)") + "\n") }
+    try spool.move("new/b", "hold/b")
+    let done = try await spoolrun("run", "--until-done", spool.root)
+    #expect(done.status == .exited(0) && spool.places(of: "a") == ["done/a"], "\(done)")
+    #expect(spool.places(of: "b") == ["hold/b"], "paused jobs do not count")
+    try spool.drop("404", server.url("/404") + "\n")
+    #expect(try await spoolrun("run", "--until-done", spool.root).status == .exited(1))
+    #expect(try await spoolrun("run", "--once", "--until-done", spool.root).status == .exited(64))
+  }
+
   @Test(arguments: [[], ["--all", "a"], ["--timeout", "soon", "a"]])
   func whatIsNoCommand(arguments: [String]) async throws {
     let spool = try TemporarySpool()

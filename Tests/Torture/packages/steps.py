@@ -180,8 +180,11 @@ class Steps:
         run("systemctl", "start", f"user@{run('id', '-u', 'alice').strip()}")
         as_alice = ["runuser", "-u", "alice", "--", "env", "-C", "/home/alice", "HOME=/home/alice"]
         url = f"http://127.0.0.1:{PORT}/alice?size={12 * MIB}&rate={2 * MIB}"
-        said = self.machine.says(*as_alice, "timeout", "-s", "KILL", "3", "spoolrun", "get", "-o", "alice", url)
-        data = list(self.machine.file("/home/alice/.local/state/spoolrun/partial").glob("*.part"))
+        spool = "/home/alice/.local/state/spoolrun"
+        run(*as_alice, "mkdir", "-p", "/home/alice/.local/state")
+        get = ["spoolrun", "get", "--spool", spool, "-o", "alice", url]
+        said = self.machine.says(*as_alice, "timeout", "-s", "KILL", "3", *get)
+        data = list(self.machine.file(f"{spool}/partial").glob("*.part"))
         assert len(data) == 1 and data[0].stat().st_size > 0, f"{data}: {said}"
         run("systemctl", "--user", "--machine=alice@", "enable", "--now", "spoolrun")
         file = self.machine.file("/home/alice/alice")

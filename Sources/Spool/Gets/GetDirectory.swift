@@ -1,0 +1,254 @@
+internal import Glibc
+internal import SystemPackage
+
+/// The directory of the spool that `spoolrun get` makes where its files go. Commands in one directory share it, and the
+/// last one removes it when nothing is left in it but receipts.
+///
+/// Others may own the directory around it, and put anything in its place at any moment. So it is worked with by its
+/// descriptor, and compared with what this process has made or knows.
+package final class GetDirectory {
+  package enum Opening {
+    case opened(GetDirectory)
+    /// Why there can be none here.
+    case unusable(String)
+  }
+
+  package static let name = ".spoolrun"
+  private static let path = Path(name)
+  /// A link whose text is the token of ``GetRecords/Entry``.
+  private static let mark = Path(".id")
+  /// What may be in it besides the directories of any spool.
+  private static let others = ["servers", "roots", "lease", "protocols", ".gitignore", ".id"]
+
+  package static func location(in directory: String) -> String {
+    directory == "/" ? "/\(name)" : "\(directory)/\(name)"
+  }
+
+  /// Whether a path leads into one, or would.
+  package static func isInside(_ path: String) -> Bool {
+    path.utf8.split(separator: 0x2F).contains { $0.elementsEqual(name.utf8) }
+  }
+
+  /// The directory that it is in: an absolute path.
+  package let parent: String
+  private let above: SharedFile
+  private var file: OwnedFile
+  private let identity: FileStatus
+  private let entry: GetRecords.Entry
+  private let records: GetRecords
+  /// Otherwise nobody can know who else uses it, and it stays.
+  private let isLocked: Bool
+  private var system: System { records.system }
+
+  private init(
+    _ parent: String, _ above: SharedFile, _ file: consuming OwnedFile, _ identity: FileStatus,
+    _ entry: GetRecords.Entry, _ records: GetRecords, isLocked: Bool
+  ) {
+    (self.parent, self.above, self.identity, self.entry) = (parent, above, identity, entry)
+    (self.records, self.isLocked) = (records, isLocked)
+    self.file = file
+  }
+
+  // MARK: opening
+
+  /// Opens the one in `parent`; makes it when it is missing.
+  /// - Throws: ``SpoolError`` where nothing can be made in `parent`.
+  package static func open(in parent: String, _ records: GetRecords) throws(SpoolError) -> Opening {
+    // No link that another user could have put on the way leads elsewhere.
+    let reached = try records.system.reach(Path(parent))
+    let above = reached.file.shared()
+    for _ in 0..<1000 {
+      try sweep(parent, above, records)
+      if let opening = try tryOpening(parent, above, records) { return opening }
+      // Another command removes it at this moment.
+      Host.current.wait(milliseconds: 10)
+    }
+    return .unusable("\(name) keeps being removed")
+  }
+
+  /// - Returns: nil to try again.
+  private static func tryOpening(
+    _ parent: String, _ above: SharedFile, _ records: GetRecords
+  ) throws(SpoolError) -> Opening? {
+    let system = records.system
+    let isNew = try system.makeDirectoryIfMissing(above.number, path)
+    var file: OwnedFile
+    do throws(SpoolError) {
+      file = try system.open(above.number, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW)
+    } catch  where error.errno == .noSuchFileOrDirectory {
+      return nil
+    } catch  where [.notDirectory, .tooManySymbolicLinkLevels, .permissionDenied].contains(error.errno) {
+      return .unusable("what is called \(name) there is not one of yours")
+    }
+    var isLocked = false
+    do throws(SpoolError) {
+      isLocked = try file.lockShared()
+      if !isLocked { return nil }
+    } catch  where error.call == .lock {
+    }
+    let identity = try file.status()
+    guard try system.statusIfPresent(above.number, path)?.isSameFile(as: identity) == true else { return nil }
+    guard identity.owner == geteuid() else { return .unusable("\(name) there belongs to another user") }
+    if identity.permissions & 0o077 != 0 { try file.setPermissions(0o700) }
+    guard try file.status().permissions & 0o077 == 0 else {
+      if isNew { try system.removeDirectory(above.number, path) }
+      return .unusable("its file system cannot keep others out of \(name)")
+    }
+    var entry = try known(file, identity, parent, records)
+    if entry == nil { entry = try adopted(file, identity, parent, records) }
+    guard let entry else {
+      return .unusable("\(name) there is none that `spoolrun get` has made for you there")
+    }
+    try fill(file)
+    return .opened(GetDirectory(parent, above, file, identity, entry, records, isLocked: isLocked))
+  }
+
+  /// The open spool in `parent`; nil if there is none of this person's.
+  /// - Parameter settings: as for ``Spool/init(_:owner:boot:system:kind:settings:)``.
+  package static func spool(in parent: String, _ records: GetRecords, settings: [String]) throws(SpoolError) -> Spool? {
+    let place = location(in: parent)
+    do throws(SpoolError) {
+      let file = try records.system.open(AT_FDCWD, Path(place), O_RDONLY | O_DIRECTORY | O_NOFOLLOW)
+      let identity = try file.status()
+      guard identity.owner == geteuid(), try known(file, identity, parent, records) != nil else { return nil }
+      let (owner, boot) = WorkerID.current()
+      let spool = try Spool(place, owner: owner, boot: boot, system: records.system, settings: settings)
+      return spool.identity.isSameFile(as: identity) ? spool : nil
+    } catch  where [.noSuchFileOrDirectory, .notDirectory, .tooManySymbolicLinkLevels].contains(error.errno) {
+      return nil
+    }
+  }
+
+  private static func known(
+    _ file: borrowing OwnedFile, _ identity: FileStatus, _ parent: String, _ records: GetRecords
+  ) throws(SpoolError) -> GetRecords.Entry? {
+    guard let entry = try records.entry(of: parent), entry.inode == identity.inode else { return nil }
+    let token = try orNil(records.system.readLink(file.number, mark), on: .noSuchFileOrDirectory, .invalidArgument)
+    return token == Array(entry.token.utf8) ? entry : nil
+  }
+
+  /// Makes an empty one the person's own, whoever left it: a command that died, or an archive.
+  private static func adopted(
+    _ file: borrowing OwnedFile, _ identity: FileStatus, _ parent: String, _ records: GetRecords
+  ) throws(SpoolError) -> GetRecords.Entry? {
+    let system = records.system
+    let names = try system.names(in: file.number)
+    // Another command may have filled it since.
+    guard names.isEmpty || names == [FileName(".id")] else { return try known(file, identity, parent, records) }
+    let random = (0..<2).map { _ in hexadecimal(Host.current.random(), digits: 16) }.joined()
+    do throws(SpoolError) {
+      try system.symbolicLink(Path(random), file.number, mark)
+    } catch  where error.errno == .fileExists {
+      // Another command does the same.
+    } catch  where [.notPermitted, .notSupported, .invalidArgument, .noFunction].contains(error.errno) {
+      // FAT has no links. The trial of a spool would find it unfit, too.
+    }
+    let token = try orNil(system.readLink(file.number, mark), on: .noSuchFileOrDirectory, .invalidArgument) ?? []
+    let entry = GetRecords.Entry(inode: identity.inode, token: String(decoding: token, as: UTF8.self))
+    try records.save(entry, of: parent)
+    return entry
+  }
+
+  private static func fill(_ file: borrowing OwnedFile) throws(SpoolError) {
+    let system = file.system
+    // The last one that is made.
+    guard try system.statusIfPresent(file.number, Path(.files)) == nil else { return }
+    let ignored = try system.create(file.number, Path(".gitignore"), O_WRONLY | O_NOFOLLOW)
+    try ignored.write(Array("*\n".utf8), at: 0)
+    for directory in Directory.allCases { try system.makeDirectoryIfMissing(file.number, Path(directory)) }
+    try file.fsync()
+  }
+
+  /// Whether the open spool is the one that is here.
+  package func isDirectory(of spool: Spool) -> Bool { spool.identity.isSameFile(as: identity) }
+
+  // MARK: removing
+
+  /// Removes it if nothing is left in it but receipts, of which the records keep what they say, and nobody uses it.
+  /// - Returns: whether it is removed.
+  package func removeIfDone(_ spool: Spool) throws(SpoolError) -> Bool {
+    guard isLocked, try lockAlone(), try isDone(spool),
+      try system.statusIfPresent(above.number, Self.path)?.isSameFile(as: identity) == true
+    else { return false }
+    try records.note(receipts(of: spool), in: parent)
+    try system.rename(above.number, Self.path, Self.formerPath(entry))
+    // A job may have been dropped at the last moment.
+    guard try isDone(spool) else {
+      try system.renameNoReplace(above.number, Self.formerPath(entry), Self.path)
+      return false
+    }
+    try Self.remove(entry, above, records, parent)
+    return true
+  }
+
+  private func lockAlone() throws(SpoolError) -> Bool {
+    do throws(SpoolError) { return try file.lock() } catch  where error.call == .lock { return false }
+  }
+
+  private func isDone(_ spool: Spool) throws(SpoolError) -> Bool {
+    let known = Set(Directory.allCases.map { FileName($0.rawValue) } + Self.others.map { FileName($0) })
+    guard try system.names(in: file.number).allSatisfy(known.contains), try spool.list(.files).isEmpty else {
+      return false
+    }
+    return try !JobSearch(spool).isAnyJob(in: [.new, .urgent, .cur, .partial, .hold, .failed, .standing])
+  }
+
+  private func receipts(of spool: Spool) throws(SpoolError) -> [(job: FileName, journal: Journal)] {
+    var found: [(job: FileName, journal: Journal)] = []
+    func add(_ file: JobFile) { found.append((file.name, JobText(file.bytes).journal)) }
+    try JobSearch(spool).eachArchived { (file) throws(SpoolError) in add(file) }
+    try JobSearch(spool).eachJob(in: .done) { (file) throws(SpoolError) in add(file) }
+    return found
+  }
+
+  /// Its name from the moment when it is removed.
+  private static func formerPath(_ entry: GetRecords.Entry) -> Path { Path("\(name).\(entry.inode)") }
+
+  /// Removes what a command left that died while it removed its spool.
+  private static func sweep(_ parent: String, _ above: SharedFile, _ records: GetRecords) throws(SpoolError) {
+    guard let entry = try records.entry(of: parent),
+      try records.system.statusIfPresent(above.number, formerPath(entry)) != nil
+    else { return }
+    try remove(entry, above, records, parent)
+  }
+
+  /// Removes the directory that bears the name of one that is removed, if it is that one.
+  private static func remove(
+    _ entry: GetRecords.Entry, _ above: SharedFile, _ records: GetRecords, _ parent: String
+  ) throws(SpoolError) {
+    let system = records.system
+    do throws(SpoolError) {
+      let file = try system.open(above.number, formerPath(entry), O_RDONLY | O_DIRECTORY | O_NOFOLLOW)
+      let status = try file.status()
+      guard status.inode == entry.inode, status.owner == geteuid() else { return }
+      try system.removeContents(of: file)
+      try system.removeDirectory(above.number, formerPath(entry))
+    } catch  where [.noSuchFileOrDirectory, .notDirectory, .tooManySymbolicLinkLevels].contains(error.errno) {
+      // Another command has removed it, or something else has its name.
+    }
+    try records.forget(entry, of: parent)
+  }
+}
+
+extension System {
+  /// All names in the open directory.
+  fileprivate func names(in directory: Int32) throws(SpoolError) -> [FileName] {
+    let stream = DirectoryStream(try open(directory, Path("."), O_RDONLY | O_DIRECTORY))
+    var names: [FileName] = []
+    while let name = try stream.next() { names.append(name) }
+    return names
+  }
+
+  /// Removes all that is in the open directory, and follows no link.
+  fileprivate func removeContents(of directory: borrowing OwnedFile) throws(SpoolError) {
+    for name in try names(in: directory.number) {
+      do throws(SpoolError) {
+        try unlinkIfPresent(directory.number, Path(name))
+      } catch  where error.errno == .isDirectory || error.errno == .notPermitted {
+        let below = try open(directory.number, Path(name), O_RDONLY | O_DIRECTORY | O_NOFOLLOW)
+        try removeContents(of: below)
+        try removeDirectory(directory.number, Path(name))
+      }
+    }
+  }
+}

@@ -1,0 +1,140 @@
+internal import Glibc
+internal import SystemPackage
+
+/// What a person's `get`s leave in a directory of the person's own when nothing else is left of them: where their
+/// spools are, and what was fetched.
+package struct GetRecords: Sendable {
+  /// By which the person's own spool is known. One that came in an archive, or that took the place of another, has
+  /// another inode or another token.
+  struct Entry: Equatable {
+    let inode: UInt64
+    let token: String
+  }
+
+  /// What a receipt said.
+  package typealias Receipts = [ExactText: (receipt: Journal.Receipt, verified: Journal.Verified)]
+
+  package let location: String
+  let system: System
+
+  /// - Parameter location: an absolute path. The directories above it exist.
+  package init(_ location: String, system: System = System()) throws(SpoolError) {
+    (self.location, self.system) = (location, system)
+    for path in [location, "\(location)/gets", "\(location)/got"] {
+      try system.makeDirectoryIfMissing(AT_FDCWD, Path(path))
+    }
+  }
+
+  private func path(_ kind: String, of directory: String) -> String {
+    "\(location)/\(kind)/\(PayloadName.fingerprint(of: [directory]).prefix(32))"
+  }
+
+  // MARK: where the spools are
+
+  private static let longest = 1 << 16
+
+  func entry(of directory: String) throws(SpoolError) -> Entry? {
+    try read(path("gets", of: directory)).flatMap { $0.directory.exact == directory.exact ? $0.entry : nil }
+  }
+
+  private func read(_ path: String) throws(SpoolError) -> (directory: String, entry: Entry)? {
+    let bytes = try ReplacedFile.read(path, limit: Self.longest, system: system) ?? []
+    guard bytes.last == 0x0A, let fields = Fields(parsing: String(decoding: bytes.dropLast(), as: UTF8.self)),
+      let directory = fields["directory"], let inode = fields["inode"].flatMap({ decimal($0) }),
+      let token = fields["token"]
+    else { return nil }
+    return (directory, Entry(inode: inode, token: token))
+  }
+
+  func save(_ entry: Entry, of directory: String) throws(SpoolError) {
+    let fields = Fields().with("inode", entry.inode).with("token", entry.token).with("directory", directory)
+    try alone { () throws(SpoolError) in
+      try write(Array((fields.text + "\n").utf8), to: path("gets", of: directory))
+    }
+  }
+
+  /// Forgets the spool, unless another one has its place now.
+  func forget(_ entry: Entry, of directory: String) throws(SpoolError) {
+    try alone { () throws(SpoolError) in
+      guard try self.entry(of: directory) == entry else { return }
+      try system.unlinkIfPresent(AT_FDCWD, Path(path("gets", of: directory)))
+    }
+  }
+
+  /// The directories that have a spool of this person's.
+  package func directories() throws(SpoolError) -> [String] {
+    let stream = DirectoryStream(try system.open(AT_FDCWD, Path("\(location)/gets"), O_RDONLY | O_DIRECTORY))
+    var found: [String] = []
+    while let name = try stream.next() {
+      let path = "\(location)/gets/\(String(decoding: name.bytes, as: UTF8.self))"
+      guard !name.bytes.contains(UInt8(ascii: "~")), let (directory, entry) = try read(path) else { continue }
+      let spool = try system.statusIfPresent(AT_FDCWD, Path(GetDirectory.location(in: directory)))
+      if spool?.inode == entry.inode, spool?.isDirectory == true { found.append(directory) }
+    }
+    return found.sorted { $0.exact < $1.exact }
+  }
+
+  private func alone(_ body: () throws(SpoolError) -> Void) throws(SpoolError) {
+    var lock = try system.open(AT_FDCWD, Path("\(location)/gets"), O_RDONLY | O_DIRECTORY)
+    do throws(SpoolError) {
+      for _ in 0..<1000 {
+        if try lock.lock() { break }
+        Host.current.wait(milliseconds: 5)
+      }
+    } catch  where error.call == .lock {
+      // Without locks, two commands that end and begin in one directory at one moment may miss each other.
+    }
+    try body()
+  }
+
+  // MARK: what was fetched
+
+  /// The receipts of what was fetched into `directory`, by their jobs.
+  package func receipts(in directory: String) throws(SpoolError) -> Receipts {
+    var receipts = Receipts()
+    for (job, fields) in try lines(in: directory) {
+      guard let output = fields["output"], let size = fields["size"].flatMap({ decimal($0) }) else { continue }
+      receipts[job] = (
+        Journal.Receipt(output: output, directory: directory, unproven: fields["unproven"]),
+        Journal.Verified(size: size, Digests(fields), unproven: fields["unproven"])
+      )
+    }
+    return receipts
+  }
+
+  private func lines(in directory: String) throws(SpoolError) -> [(job: ExactText, fields: Fields)] {
+    let bytes = try ReplacedFile.read(path("got", of: directory), limit: 1 << 30, system: system) ?? []
+    return String(decoding: bytes, as: UTF8.self).split(at: "\n").compactMap { line in
+      Fields(parsing: line).flatMap { fields in fields["job"].map { ($0.exact, fields) } }
+    }
+  }
+
+  /// Notes the receipts of these jobs, in place of older ones of the same jobs. One command at a time may do so for a
+  /// directory.
+  func note(_ journals: [(job: FileName, journal: Journal)], in directory: String) throws(SpoolError) {
+    var new: [(job: ExactText, fields: Fields)] = []
+    for (job, journal) in journals {
+      guard let receipt = journal.publication.receipt, let verified = journal.publication.verified else { continue }
+      let name = String(decoding: job.bytes, as: UTF8.self)
+      let time = journal.publication.receiptTime.map { "\($0)" } ?? "-"
+      let fields = Fields(time).with("output", receipt.output).with("size", verified.size).with(verified.digests)
+        .with("unproven", verified.unproven).with("job", name)
+      new.append((name.exact, fields))
+    }
+    if new.isEmpty { return }
+    let names = Set(new.map(\.job))
+    let all = try lines(in: directory).filter { !names.contains($0.job) } + new
+    try write(Array(all.map { $0.fields.text + "\n" }.joined().utf8), to: path("got", of: directory))
+    try system.open(AT_FDCWD, Path("\(location)/got"), O_RDONLY | O_DIRECTORY).fsync()
+  }
+
+  /// Replaces a file. What a process left that died meanwhile, the next one writes over.
+  private func write(_ bytes: [UInt8], to path: String) throws(SpoolError) {
+    let draft = Path("\(path)~")
+    let file = try system.create(AT_FDCWD, draft, O_WRONLY | O_TRUNC | O_NOFOLLOW).shared()
+    try file.write(bytes, at: 0)
+    try file.fsync()
+    try file.close()
+    try system.rename(AT_FDCWD, draft, Path(path))
+  }
+}

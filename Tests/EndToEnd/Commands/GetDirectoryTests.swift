@@ -1,0 +1,171 @@
+import Glibc
+import TestSupport
+import Testing
+
+/// The spool that `spoolrun get` makes where its files go: whose it is, who uses it, and that it goes.
+@Suite struct GetDirectoryTests: GetScene {
+  let home: TemporaryDirectory
+
+  init() throws { home = try Self.makeHome() }
+
+  private var records: [String] { names(in: "\(personal)/gets") }
+  private var receipts: [String] { names(in: "\(personal)/got") }
+
+  /// Leaves a spool with a job that waits.
+  private func leave(_ server: ScriptedServer) async throws {
+    let result = try await get("--once", server.url("/503"))
+    #expect(result.status == .exited(75) && fileStatus(spool) != nil, "\(result)")
+  }
+
+  @Test func `what is left is one line a file, by which the same command needs no request`() async throws {
+    let server = try simpleServer()
+    #expect(try await get(server.url("/a"), server.url("/b")).status == .exited(0))
+    #expect(names(in: here, isHiddenToo: true) == ["a", "b"] && records == [] && receipts.count == 1)
+    let lines = String(decoding: try readFile("\(personal)/got/\(receipts[0])"), as: UTF8.self).split(separator: "\n")
+    #expect(lines.count == 2 && lines.allSatisfy { $0.contains("size=8 crc32=") }, "\(lines)")
+    let crc = hex8(independentCRC32(Array("payload\n".utf8)))
+    for options in [[], ["--crc32", crc], ["--size", "8"]] {
+      let again = try await start(options + [server.url("/a")]).result()
+      #expect(again.status == .exited(0) && again.errors.contains("a: is there already"), "\(again)")
+    }
+    try writeFile("\(here)/a", [1])
+    let changed = try await get(server.url("/a"))
+    #expect(changed.status == .exited(1) && changed.errors.contains("has changed since it was fetched"), "\(changed)")
+    #expect(server.requests.count == 2 && names(in: here, isHiddenToo: true) == ["a", "b"])
+  }
+
+  @Test func `it is the person's alone, and git ignores it`() async throws {
+    let server = try simpleServer()
+    try await leave(server)
+    #expect((fileStatus(spool)?.st_mode ?? 0) & 0o7777 == 0o700)
+    #expect(try readFile("\(spool)/.gitignore") == Array("*\n".utf8))
+    #expect(records.count == 1)
+  }
+
+  @Test func `what failed for good leaves nothing, and of a list the job`() async throws {
+    let server = try simpleServer()
+    #expect(try await get(server.url("/404"), server.url("/a")).status == .exited(1))
+    #expect(names(in: here, isHiddenToo: true) == ["a"])
+    try writeFile("\(home.path)/list", Array("\(server.url("/404"))\n\(server.url("/b"))\n".utf8))
+    #expect(try await get("--from", "\(home.path)/list").status == .exited(1))
+    #expect(names(in: "\(spool)/failed").count == 1)
+  }
+
+  /// An archive cannot bring jobs, data or receipts.
+  @Test func `one that came from elsewhere is not used`() async throws {
+    let server = try simpleServer()
+    try await leave(server)
+    try #require(rename(spool, "\(here)/packed") == 0 && mkdir("\(here)/there", 0o755) == 0)
+    try await runTool(["/bin/cp", "-a", "packed", ".spoolrun"], directory: here)
+    try await runTool(["/bin/cp", "-a", "packed", "there/.spoolrun"], directory: here)
+    for place in ["", "there/"] {
+      let result = try await get("--once", "-o", "./\(place)", server.url("/a"))
+      #expect(result.status == .exited(0) && result.errors.contains("has made for you there; it goes to "), "\(result)")
+      #expect(names(in: "\(here)/\(place).spoolrun/partial").count == 1 && fileStatus("\(here)/\(place)a") != nil)
+    }
+    #expect(names(in: "\(personal)/done").count == 2)
+  }
+
+  /// As when a file system gives the inode's number to one that an archive brings after it was removed.
+  @Test func `an inode's number alone does not make one the person's`() async throws {
+    let server = try simpleServer()
+    try await leave(server)
+    try #require(unlink("\(spool)/.id") == 0 && symlink("0123456789abcdef0123456789abcdef", "\(spool)/.id") == 0)
+    let result = try await get("--once", server.url("/a"))
+    #expect(result.status == .exited(0) && result.errors.contains("has made for you there"), "\(result)")
+    #expect(names(in: "\(spool)/partial").count == 1 && names(in: "\(personal)/done").count == 1)
+  }
+
+  @Test(arguments: ["file", "link", "empty"])
+  func `something else of its name is left alone, and an empty one is taken`(kind: String) async throws {
+    let server = try simpleServer()
+    switch kind {
+    case "file": try writeFile(spool, [1])
+    case "link": try #require(mkdir("\(home.path)/x", 0o700) == 0 && symlink("\(home.path)/x", spool) == 0)
+    default: try #require(mkdir(spool, 0o777) == 0)
+    }
+    let result = try await get(server.url("/a"))
+    #expect(result.status == .exited(0) && names(in: here) == ["a"], "\(result)")
+    #expect(result.errors.contains("is not one of yours") == (kind != "empty"), "\(result)")
+    #expect((fileStatus(spool) != nil) == (kind != "empty") && names(in: "\(home.path)/x") == [])
+  }
+
+  @Test(.enabled("needs root, to be several users") { try await Need.users.isMet() })
+  func `another user's is in nobody's way`() async throws {
+    let server = try simpleServer()
+    try #require(chmod(here, 0o1777) == 0 && mkdir(spool, 0o777) == 0 && chown(spool, 61_001, 61_001) == 0)
+    let result = try await get(server.url("/a"))
+    #expect(result.status == .exited(0) && result.errors.contains("belongs to another user"), "\(result)")
+    #expect(filesBelow(spool) == [] && fileStatus("\(here)/a") != nil)
+  }
+
+  /// Only the person's own are asked.
+  @Test func `it has no hooks and no defaults`() async throws {
+    let server = try simpleServer()
+    try await leave(server)
+    try writeFile("\(spool)/defaults", Array("mode: 640\nbad\n".utf8))
+    try #require(mkdir("\(spool)/hooks", 0o700) == 0)
+    try writeFile("\(spool)/hooks/verify", Array("#!/bin/sh\ntouch \(home.path)/run\nexit 1\n".utf8))
+    try #require(chmod("\(spool)/hooks/verify", 0o700) == 0)
+    let result = try await get(server.url("/a"))
+    #expect(result.status == .exited(0) && fileStatus("\(home.path)/run") == nil, "\(result)")
+    let config = "\(home.path)/.config/spoolrun/hooks"
+    try await runTool(["/bin/mkdir", "-p", config], directory: home.path)
+    try writeFile("\(config)/verify", Array("#!/bin/sh\nexit 1\n".utf8))
+    try #require(chmod("\(config)/verify", 0o700) == 0)
+    let refused = try await get("--once", server.url("/b"))
+    #expect(refused.status == .exited(75) && refused.errors.contains("b: rejected: "), "\(refused)")
+  }
+
+  @Test func `a list with directories has one at the top, and none of its files gets into one`() async throws {
+    let server = try simpleServer()
+    let crc = hex8(independentCRC32(Array("payload\n".utf8)))
+    try writeFile("\(home.path)/x.sfv", Array("sub/c \(crc)\nsub/deep/d \(crc)\n".utf8))
+    let result = try await get("--from", "\(home.path)/x.sfv", "--base", server.url("/"))
+    #expect(result.status == .exited(0) && Set(filesBelow(here)) == ["sub/c", "sub/deep/d"], "\(result)")
+    #expect(names(in: here, isHiddenToo: true) == ["sub"])
+    for place in [".spoolrun/new/x", "sub/.spoolrun/new/x"] {
+      try writeFile("\(home.path)/x.sfv", Array("\(place) \(crc)\n".utf8))
+      let result = try await get("--from", "\(home.path)/x.sfv", "--base", server.url("/"))
+      #expect(result.status == .exited(64) && result.errors.contains("may go into a .spoolrun"), "\(result)")
+    }
+  }
+
+  @Test func `two commands share it, and the last one takes it away`() async throws {
+    let gate = try Gate()
+    let server = try ScriptedServer { request, reply in
+      if request.target == "/slow" { try reply.stall(until: gate) }
+      try reply.respond("200 OK", body: [1])
+    }
+    let slow = try start(["--timeout", "1h", server.url("/slow")])
+    try await waitUntil("it is asked for") { server.requests.count == 1 }
+    let quick = try await get(server.url("/quick"))
+    #expect(quick.status == .exited(0) && names(in: "\(spool)/cur").count == 1, "\(quick)")
+    gate.open()
+    let result = try await slow.result()
+    #expect(result.status == .exited(0) && names(in: here, isHiddenToo: true) == ["quick", "slow"], "\(result)")
+    #expect(try await get(server.url("/quick")).errors.contains("is there already"))
+  }
+
+  /// Version 0.2 had one spool for all.
+  @Test func `what version 0.2 has begun or fetched is not lost`() async throws {
+    let gate = try Gate()
+    let server = try halfwayServer(halfwayBody, gate: gate)
+    try await runTool(["/bin/mkdir", "-p", state], directory: home.path)
+    let former = try start(["--spool", personal, "--timeout", "1h", server.url("/a")])
+    try await waitUntil("half of it is there") {
+      names(in: "\(personal)/partial").contains {
+        fileStatus("\(personal)/partial/\($0)").map { Int($0.st_size) } == halfwayBody.count / 2
+      }
+    }
+    former.send(signal: SIGINT)
+    _ = try await former.result()
+    gate.open()
+    let result = try await get(server.url("/a"))
+    #expect(result.status == .exited(0) && result.errors.contains("goes on with what "), "\(result)")
+    #expect(server.requests.map(\.rangeStart) == [nil, resumePoint(after: halfwayBody.count / 2)])
+    let again = try await get(server.url("/a"))
+    #expect(again.errors.contains("a: is there already") && server.requests.count == 2, "\(again)")
+    #expect(names(in: here, isHiddenToo: true) == ["a"])
+  }
+}

@@ -1,0 +1,91 @@
+import Glibc
+import TestSupport
+import Testing
+
+/// `spoolrun get` stays until the file is there, as long as that may help.
+@Suite struct GetStayTests: GetScene {
+  let home: TemporaryDirectory
+
+  init() throws { home = try Self.makeHome() }
+
+  @Test func `what the server cannot give now is tried again in place, and the reason is said once`() async throws {
+    let server = try ScriptedServer { request, reply in
+      if request.nth <= 2 { return try reply.respond("503 Service Unavailable", ["Retry-After: 1"], body: []) }
+      try reply.respond("200 OK", body: [1])
+    }
+    let result = try await get(server.url("/a"))
+    #expect(result.status == .exited(0) && server.requests.count == 3, "\(result)")
+    let told = result.errors.split(separator: "\n").filter { $0.contains("a: http-503: ") }
+    #expect(told.count == 1 && told[0].contains("; tries again at "), "\(result)")
+    #expect(!result.errors.contains("a worker of the spool"), "\(result)")
+    #expect(try bytes("a") == [1])
+  }
+
+  @Test func `--patience ends it after a time without a byte, and --once at the first failure`() async throws {
+    let server = try simpleServer()
+    let patient = try await get("--patience", "3s", server.url("/503"), server.url("/a"))
+    #expect(patient.status == .exited(75) && patient.duration >= .seconds(3), "\(patient)")
+    #expect(patient.errors.contains("503: http-503: ") && names(in: here) == ["a"], "\(patient)")
+    #expect(patient.errors.contains("the same command goes on"), "\(patient)")
+    let once = try await get("--once", server.url("/503"))
+    #expect(once.status == .exited(75) && once.duration < .seconds(3), "\(once)")
+    let wrong = try await get("--patience", "soon", server.url("/a"))
+    #expect(wrong.status == .exited(64) && wrong.errors.contains("--patience must be a time"), "\(wrong)")
+  }
+
+  @Test func `a misspelled server is no reason to wait`() async throws {
+    let server = try simpleServer()
+    let free = try freePort()
+    let typo = try await get("http://localhost:\(free)/a", "http://localhost:\(free)/b", server.url("/c"))
+    #expect(typo.status == .exited(1) && typo.duration < .seconds(20), "\(typo)")
+    #expect(typo.errors.contains("a: connect: ") && typo.errors.contains("b: connect: "), "\(typo)")
+    #expect(names(in: here) == ["c"])
+    let unknown = try await get("http://no-such-host.invalid/a")
+    // Where there is no resolver at all, it cannot be known that there is no such name.
+    #expect(unknown.status == .exited(1) && unknown.errors.contains("a: resolve: "), "\(unknown)")
+  }
+
+  @Test func `--times gives files the server's time`() async throws {
+    let server = try ScriptedServer { request, reply in
+      let time = request.target == "/a" ? ["Last-Modified: Sun, 06 Nov 1994 08:49:37 GMT"] : []
+      try reply.respond("200 OK", ["Date: Thu, 26 Nov 2026 12:00:00 GMT"] + time, body: [1])
+    }
+    #expect(try await get("--times", server.url("/a"), server.url("/b")).status == .exited(0))
+    #expect(fileStatus("\(here)/a")?.st_mtim.tv_sec == 784_111_777)
+    #expect((fileStatus("\(here)/b")?.st_mtim.tv_sec ?? 0) > 1_700_000_000)
+    #expect(try await get(server.url("/a")).errors.contains("is there already"))
+  }
+
+  /// It answered, so its name is right.
+  @Test func `a server that goes away is waited for`() async throws {
+    let server = try ScriptedServer { request, reply in
+      if request.nth == 2 { return try reply.respond("503 Service Unavailable", ["Retry-After: 1"], body: []) }
+      try reply.respond("200 OK", body: [1])
+    }
+    let result = try await get(server.url("/a"), server.url("/b"))
+    #expect(result.status == .exited(0) && names(in: here) == ["a", "b"], "\(result)")
+  }
+
+  @Test(.enabled("needs root, to be several users") { try await Need.users.isMet() })
+  func `a place that may not be written is told before a byte is fetched`() async throws {
+    let server = try simpleServer()
+    try #require(chmod(home.path, 0o755) == 0 && mkdir("\(here)/closed", 0o755) == 0)
+    try #require(chown(here, 61_001, 61_001) == 0)
+    let state = "\(home.path)/state"
+    try #require(mkdir(state, 0o700) == 0 && chown(state, 61_001, 61_001) == 0)
+    let crc = hex8(independentCRC32(Array("payload\n".utf8)))
+    try writeFile("\(home.path)/x.sfv", Array("closed/c \(crc)\nd \(crc)\n".utf8))
+    try #require(chmod("\(home.path)/x.sfv", 0o644) == 0)
+    for arguments in [
+      ["-o", "closed/", server.url("/a")], ["--from", "\(home.path)/x.sfv", "--base", server.url("/")],
+    ] {
+      let script =
+        "exec 3<\"$0\"; cd \(here); exec env XDG_STATE_HOME=\(state) setpriv --reuid=61001 --regid=61001 "
+        + "--clear-groups /proc/self/fd/3 get \"$@\""
+      let result = try await run(["/bin/sh", "-c", script, productPath("spoolrun")] + arguments)
+      #expect([.exited(1), .exited(73)].contains(result.status), "\(result)")
+      #expect(result.errors.contains(/closed.*: Permission denied/), "\(result)")
+    }
+    #expect(server.requests.map(\.target) == ["/d"] && names(in: "\(here)/closed") == [])
+  }
+}
