@@ -17,6 +17,7 @@ enum Main {
     let given = Prioritise.spelled(
       in: movingSpool(
         in: Array(arguments.dropFirst()), commands: commands + [Prioritise.otherSpelling]))
+    ForeignOption.refuse(in: given)
     DashedName.refuse(in: given)
     if let script = CompletionScript.asked(given) { return Terminal.print(script) }
     if let complaint = Suggestion.complaint(about: given, commands: commands) {
@@ -24,7 +25,12 @@ enum Main {
       exit(ExitStatus.usage.rawValue)
     }
     // Returns only on success. Otherwise the command has exited with its own status.
-    if let run = defaultCommand(given, commands) { perform(run) } else { Spoolrun.main(given) }
+    do {
+      var command: any ParsableCommand = try defaultCommand(given, commands) ?? Spoolrun.parseAsRoot(given)
+      try command.run()
+    } catch {
+      end(given, error)
+    }
     if Terminal.hasOutputFailed { exit(ExitStatus.inputOutput.rawValue) }
   }
 
@@ -45,8 +51,17 @@ enum Main {
     return try? Run.parseAsRoot(arguments) as? Run
   }
 
-  private static func perform(_ command: Run) {
-    do { try command.run() } catch { Spoolrun.exit(withError: error) }
+  /// Ends with the error's status. What is wrong with the arguments is said as all that is wrong, in a line.
+  private static func end(_ arguments: [String], _ error: any Error) -> Never {
+    let reason = Spoolrun.message(for: error)
+    guard Spoolrun.exitCode(for: error) == .validationFailure, !reason.isEmpty else { Spoolrun.exit(withError: error) }
+    let isWord = reason.utf8.dropFirst().first.map { $0 > 0x60 } ?? false
+    let text = isWord ? reason.prefix(1).lowercasedASCII + reason.dropFirst() : reason
+    let command = arguments.first.flatMap { Spoolrun.commandNames.contains($0) ? "\($0) " : nil } ?? ""
+    let sentence =
+      text.ends(with: "?") ? "\(text) See" : (text.ends(with: ".") ? String(text.dropLast()) : text) + "; see"
+    Terminal.error("\(sentence) `spoolrun \(command)--help`")
+    exit(ExitStatus.usage.rawValue)
   }
 }
 

@@ -22,6 +22,11 @@ import Testing
     }
   }
 
+  @Test(arguments: ["get", "add"])
+  func `no option is taken for one of curl or wget`(command: String) async throws {
+    for option in try await Help.options(of: command) { #expect(ForeignOption.answer(to: option) == nil, "\(option)") }
+  }
+
   @Test(arguments: Help.commands)
   func `the synopsis names the options that are explained`(command: String) throws {
     let explained = documented(command)

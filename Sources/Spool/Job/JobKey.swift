@@ -34,8 +34,8 @@ package struct JobKey: Sendable {
   /// How `spoolrun add` sets it.
   package enum OptionForm: Sendable {
     case argument
-    /// `--name VALUE`, and perhaps `-x VALUE`.
-    case value(short: Character? = nil)
+    /// `--name VALUE`, and perhaps `-x VALUE`, or by the name that other programs have for it.
+    case value(short: Character? = nil, also: String? = nil)
     /// `--name` alone, for the value `yes`.
     case flag
   }
@@ -241,7 +241,7 @@ extension JobKey {
 
   /// Sent to the origin of each URL, or only to the host that `header@HOST` names; dropped when a redirect leads away.
   package static let header = JobKey(
-    "header", list: \.headers, .header, valueName: "field", mayNameHost: true,
+    "header", list: \.headers, .header, valueName: "field", option: .value(short: "H"), mayNameHost: true,
     help: "Header field to send, such as 'Authorization: Bearer …'; may be repeated.",
     inheriting: { own, defaults in own.added(to: defaults) })
 
@@ -264,7 +264,7 @@ extension JobKey {
     JobKey(
       "overwrite", \.overwrite, .yesOrNo, valueName: "yes|no", option: .flag, help: "Replace an existing file."),
     JobKey(
-      "attempts", \.attempts, .number(JobRequest.attemptRange), valueName: "n",
+      "attempts", \.attempts, .number(JobRequest.attemptRange), valueName: "n", option: .value(also: "tries"),
       help: "Maximum number of attempts. (default: \(JobRequest.defaultAttempts))"),
     JobKey(
       "patience", \.patience, .interval, valueName: "time",
@@ -291,7 +291,7 @@ extension JobKey {
 
 extension JobKey {
   /// The keys of `defaults` alone.
-  static let network = [
+  package static let network = [
     JobKey(
       "netrc", \.network.netrc, .file, valueName: "yes|path", scope: .defaults,
       help: "Use the logins in ~/.netrc, or in another file."),

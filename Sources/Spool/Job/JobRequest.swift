@@ -214,6 +214,13 @@ package struct NetworkKeys: Sendable, Equatable {
   package var allowsPrivate: Bool?
 
   package init() {}
+
+  /// These, with what a command line says in their place.
+  package func replaced(by given: Self) -> Self {
+    var keys = self
+    (keys.netrc, keys.proxy) = (given.netrc ?? netrc, given.proxy ?? proxy)
+    return keys
+  }
 }
 
 /// How much is asked of servers: keys that `defaults` alone may have.

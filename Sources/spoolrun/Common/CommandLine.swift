@@ -98,7 +98,7 @@ enum UnreadableText {
 /// which prints the help and exits with status 0.
 enum DashedName {
   /// The one-letter options of all commands. `-h` is not among them: it is accepted only by itself.
-  static let letters = Set("vwjody".unicodeScalars)
+  static let letters = Set("vwjodyqsuHn".unicodeScalars)
 
   /// Exits with status 64 if an argument before `--` begins with a single dash and has a letter that is no option.
   /// The value of `-j` may follow it directly.
@@ -138,6 +138,7 @@ enum Suggestion {
     ("verify", ["check", "test", "validate"]),
     ("clean", ["gc", "purge", "prune", "sweep", "cleanup"]),
     ("init", ["create", "new", "mkspool"]),
+    ("--version", ["version"]),
     ("run", ["start", "work", "worker", "daemon", "serve"]),
   ]
 
@@ -145,7 +146,9 @@ enum Suggestion {
   static func command(for word: String, among commands: [String]) -> String? {
     let word = word.lowercasedASCII
     if commands.contains(word) { return word }
-    if let other = synonyms.first(where: { $0.words.contains(word) && commands.contains($0.command) }) {
+    if let other = synonyms.first(where: {
+      $0.words.contains(word) && ($0.command.begins(with: "-") || commands.contains($0.command))
+    }) {
       return other.command
     }
     // One mistake in a short word, two in a longer one: any two words of four letters are four mistakes apart.

@@ -60,11 +60,15 @@ struct AllowedSchemes {
 
 extension WorkerOptions {
   /// Takes in what the spool's `defaults` say, and prints what a person should know of it.
-  /// - Parameter authorities: of `--cacert`, which takes the place of `cacert:`.
-  mutating func takeDefaults(of spool: Spool, authorities: String?) throws {
+  /// - Parameters:
+  ///   - authorities: of `--cacert`, which takes the place of `cacert:`.
+  ///   - login: what takes the place of `netrc:` and `proxy:`.
+  mutating func takeDefaults(of spool: Spool, authorities: String?, _ login: LoginOptions? = nil) throws {
     let name = "\(escaped(spool.location))/defaults"
     do {
       defaults = try spool.defaults()
+      networkKeys = login?.keys ?? networkKeys
+      defaults.network = defaults.network.replaced(by: networkKeys)
       network = try defaults.networkOptions(of: spool) { Terminal.error("\(name): \($0)", .warning) }
     } catch {
       throw ExitStatus.configuration.after("\(name): \(error)")

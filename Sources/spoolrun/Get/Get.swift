@@ -42,11 +42,18 @@ struct Get: ParsableCommand {
     help: ArgumentHelp("PEM file of the certificate authorities to trust. (default: the system's)", valueName: "file"))
   var caFile: String?
 
+  @OptionGroup var login: LoginOptions
+
   @Option(help: ArgumentHelp("Show progress bars: auto, always or never.", valueName: "when"))
   var progress = ProgressMode.auto
 
   @Flag(name: .shortAndLong, help: "Log each step.")
   var verbose = false
+
+  @Flag(
+    name: [.customShort("q"), .customShort("s"), .customLong("silent"), .customLong("quiet")],
+    help: "Print only what failed.")
+  var quiet = false
 
   @Option(help: ArgumentHelp("The spool for the jobs. (default: your own)", valueName: "spool"), completion: .directory)
   var spool: String?
@@ -55,7 +62,7 @@ struct Get: ParsableCommand {
     let signals: Int32
     do { signals = try Terminal.stopSignals() } catch { throw ExitStatus.failure(error, "cannot watch for signals") }
     let location = try PersonalSpool.become(ownerOf: self.spool)
-    var items = try GetPlan(urls: urls, list: list, output: output, given: job.given).items()
+    var items = try GetPlan(urls: login.added(to: urls), list: list, output: output, given: job.given).items()
     let mask = umask(0o077)
     let spool = try PersonalSpool.open(location, isNamed: self.spool != nil)
     do {
@@ -64,7 +71,9 @@ struct Get: ParsableCommand {
         for index in items.indices { items[index].usualMode = PayloadMode(umask: mask) }
       }
       let known = try order(items, in: spool)
-      let run = GetRun(items, in: spool, options, signals: signals, progress, isVerbose: verbose)
+      let run = GetRun(
+        items, in: spool, options, signals: signals, quiet ? .never : progress,
+        verbose ? .steps : quiet ? .failures : .results)
       let status = try run.run(known)
       if status != .success { throw status.code }
     } catch let error as SpoolError {
@@ -94,7 +103,7 @@ struct Get: ParsableCommand {
     // The person has written the scheme. Redirects lead to http and https only.
     options.protocols = Set(Scheme.allCases)
     options.userAgent = "spoolrun/\(Spoolrun.configuration.version)"
-    try options.takeDefaults(of: spool, authorities: caFile)
+    try options.takeDefaults(of: spool, authorities: caFile, login)
     try options.prepareSharing(of: spool, isVerbose: verbose)
     _ = spoolrun_raise_descriptor_limit(UInt64(options.mostDescriptors))
     return options

@@ -4,12 +4,15 @@ internal import SpoolStatus
 internal import SpoolWorker
 internal import Synchronization
 
+/// What a person wants to know.
+enum GetTelling { case failures, results, steps }
+
 /// What `spoolrun get` shows on standard error: progress bars, each file that is done, and at the end those that are
 /// not.
 final class GetOutput: Sendable {
   private let bars: StatusBars?
   private let printer: EventPrinter
-  private let isVerbose: Bool
+  private let telling: GetTelling
   /// The files as the person named them, by their jobs.
   private let names: [FileName: String]
   private let look = Terminal.look(STDERR_FILENO)
@@ -19,17 +22,18 @@ final class GetOutput: Sendable {
   /// Bytes that this command has fetched.
   private let gained = Mutex<UInt64>(0)
 
-  init(_ items: [GetItem], of spool: Spool, _ progress: ProgressMode, isVerbose: Bool) {
+  init(_ items: [GetItem], of spool: Spool, _ progress: ProgressMode, _ telling: GetTelling) {
     let bars = StatusBars(progress, .text)
-    (self.bars, self.isVerbose) = (bars, isVerbose)
+    (self.bars, self.telling) = (bars, telling)
     names = Dictionary(items.map { ($0.job.fileName, $0.shown) }) { first, _ in first }
-    printer = EventPrinter(of: spool.location, isVerbose: isVerbose, format: .text, reader: .currentButTerminal) {
+    printer = EventPrinter(of: spool.location, isVerbose: telling == .steps, format: .text, reader: .currentButTerminal)
+    {
       if let bars { bars.print($0) } else { Terminal.log($0) }
     }
   }
 
   /// Whether the person wants to know of what succeeds.
-  private var isTalkative: Bool { isVerbose || Terminal.isErrorTerminal }
+  private var isTalkative: Bool { telling == .steps || telling == .results && Terminal.isErrorTerminal }
 
   func update(_ progress: WorkerProgress) { bars?.update(progress) }
   func finishBars() { bars?.finish() }
@@ -46,7 +50,7 @@ final class GetOutput: Sendable {
   /// Prints what concerns the spool, and each file that is done. Other results are printed at the end.
   func report(_ event: Event) {
     let isOfOneJob = ["done", "failed", "rejected", "stopping", "waiting", "unfinished"].contains(event.name)
-    if isVerbose || !isOfOneJob { printer.print(event) }
+    if telling == .steps || !isOfOneJob { printer.print(event) }
     if event.name == "done", let job = event.job {
       tellDone(job, EventSentence(event, of: "", now: nil, look).figures)
     }

@@ -24,10 +24,10 @@ struct GetRun {
   ///   - signals: a signalfd(2).
   init(
     _ items: [GetItem], in spool: Spool, _ options: WorkerOptions, signals: Int32, _ progress: ProgressMode,
-    isVerbose: Bool
+    _ telling: GetTelling
   ) {
     (self.items, self.spool, self.options, self.signals) = (items, spool, options, signals)
-    output = GetOutput(items, of: spool, progress, isVerbose: isVerbose)
+    output = GetOutput(items, of: spool, progress, telling)
   }
 
   /// - Parameter known: how the items ended for which nothing was ordered, by their number.
