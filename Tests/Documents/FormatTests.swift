@@ -58,6 +58,21 @@ import Testing
     #expect(lists.map { $0.sorted() } == [(temporary + [anyHTTP]).sorted(), (permanent + [anyHTTP]).sorted()])
   }
 
+  @Test func `spool(5) says what each failure code means, as explain does`() throws {
+    let items = manual.items("FAILURE CODES")
+    for code in FailureCode.allCases where code != .http {
+      for label in code.labels {
+        // Codes with the same text are in a row.
+        let item = try #require(
+          items.drop { $0.head != ["Cm", label] }.first { !$0.body.isEmpty }, "\(label) is not in the manual")
+        let start = code.meaning.dropLast()
+        #expect(
+          item.firstSentence.replacing(" :", with: ":").replacing(" -protocols", with: " --protocols").hasPrefix(start),
+          "\(label)")
+      }
+    }
+  }
+
   @Test(arguments: JournalSample.all)
   func `spool(5) has the fields of each journal line`(sample: JournalSample) throws {
     let item = try #require(manual.items("JOURNAL").first { $0.head.starts(with: ["Cm", sample.key.rawValue]) })

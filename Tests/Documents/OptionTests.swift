@@ -37,6 +37,12 @@ import Testing
     }
   }
 
+  @Test func `the help is one screen, and names the recipes`() async throws {
+    let help = try await runTool([productPath("spoolrun"), "--help"]).output
+    #expect(help.split(separator: "\n", omittingEmptySubsequences: false).count <= 40, "\(help)")
+    #expect(help.contains("spoolrun-howto") && help.contains("spoolrun get http"))
+  }
+
   @Test func `each command of the program is in the manual`() async throws {
     let help = try await runTool([productPath("spoolrun"), "--help"]).output
     let lines = help.split(separator: "\n", omittingEmptySubsequences: false)

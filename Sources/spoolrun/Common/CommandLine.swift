@@ -51,7 +51,7 @@ enum UnreadableText {
   private static let options: Set = ["--name", "--from"]
   /// Commands whose arguments are names of jobs.
   private static let commands: Set = [
-    "hold", "release", "retry", "prioritise", "prioritize", "cancel", "verify", "status", "wait",
+    "hold", "release", "retry", "prioritise", "prioritize", "cancel", "verify", "status", "wait", "explain",
   ]
   /// Options of these commands with a value that is no name of a job.
   private static let paths: Set = ["--spool", "--directory", "-d", "--textfile"]
@@ -132,7 +132,8 @@ enum Suggestion {
     ("retry", ["rerun", "redo", "restart", "requeue", "again"]),
     ("prioritise", ["priority", "urgent", "bump", "raise", "promote", "nice", "renice", "hurry"]),
     ("cancel", ["unsubscribe", "rm", "remove", "delete", "del", "abort", "kill", "drop"]),
-    ("status", ["ls", "list", "show", "info", "jobs", "queue", "ps", "stat", "top", "watch", "log", "why", "explain"]),
+    ("status", ["ls", "list", "show", "info", "jobs", "queue", "ps", "stat", "top", "watch", "log"]),
+    ("explain", ["why", "what", "reason"]),
     ("wait", ["join", "until", "await"]),
     ("url", ["edit", "relink", "link"]),
     ("verify", ["check", "test", "validate"]),

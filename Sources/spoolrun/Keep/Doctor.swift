@@ -6,7 +6,7 @@ internal import SystemPackage
 struct Doctor: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "doctor",
-    abstract: "Tries whether workers can use the file system of a spool.",
+    abstract: "Tries the file system of a spool.",
     discussion: """
       Prints what the file system can do, and whether it is fit, fit with limits, or unfit. Harmless to workers that \
       run. With --peer, also tries what another mount of the same spool shows, as another host would have it.

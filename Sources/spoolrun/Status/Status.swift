@@ -71,7 +71,7 @@ struct Status: ParsableCommand {
     try? spool.learnClock()
     do {
       if !named.jobs.isEmpty {
-        try tell(of: named.jobs, in: spool)
+        try JobTelling(spool: spool, doubt: doubt).tell(of: named.jobs)
       } else if metrics || textfile != nil {
         try writeMetrics(of: spool)
       } else if watch {
@@ -109,8 +109,15 @@ struct Status: ParsableCommand {
     let metrics = try MetricsReader(spool).read(&memory)
     try ReplacedFile.write(Array((metrics.text(.text) + memory.text(of: spool.location)).utf8), to: textfile)
   }
+}
 
-  private func tell(of jobs: [String], in spool: Spool) throws {
+/// Prints what has happened to jobs that a person names.
+struct JobTelling {
+  let spool: Spool
+  /// What else a name may be meant for that no job has.
+  let doubt: ([UInt8]) -> String
+
+  func tell(of jobs: [String]) throws {
     let reader = JobStoryReader(spool)
     var isFirst = true
     var isComplete = true
@@ -120,7 +127,7 @@ struct Status: ParsableCommand {
         Terminal.write((isFirst ? "" : "\n") + lines.map { $0 + "\n" }.joined(), to: STDOUT_FILENO)
         isFirst = false
       } else {
-        Terminal.error("\(escaped(bytes)): no such job in \(escaped(spool.location))\(doubt(of: bytes))")
+        Terminal.error("\(escaped(bytes)): no such job in \(escaped(spool.location))\(doubt(bytes))")
         isComplete = false
       }
     }
