@@ -137,6 +137,7 @@ private struct JobDrop {
 
   private func drop() throws(SpoolError) {
     tell(try Drops(spool).drop(request.text, as: try freeName(), request.priority))
+    try MissingWorker.tell(of: spool)
   }
 
   /// The name that the job will have in `done`, too.

@@ -46,7 +46,8 @@ struct Subscribe: ParsableCommand {
       Terminal.print(order.display)
       guard order != name || Terminal.isErrorTerminal else { return }
       let why = order == name ? "" : ", because the name \(name.display) is taken"
-      Terminal.error("\(order.display): new standing order\(why)")
+      Terminal.error("\(order.display): new subscription\(why)")
+      try MissingWorker.tell(of: spool)
     } catch {
       throw ExitStatus.failure(error, "the order cannot be put into standing")
     }

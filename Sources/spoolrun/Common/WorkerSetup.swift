@@ -58,6 +58,21 @@ struct AllowedSchemes {
   }
 }
 
+/// Tells a person whose jobs nobody runs how to start a worker.
+enum MissingWorker {
+  static func tell(of spool: Spool) throws(SpoolError) {
+    guard Terminal.isErrorTerminal else { return }
+    do throws(SpoolError) {
+      if try !WorkerFiles(spool).living().isEmpty { return }
+    } catch  where error.errno == .permissionDenied {
+      // A user who may only drop jobs.
+      return
+    }
+    let place = escaped(spool.location)
+    Terminal.say("no worker runs: `spoolrun --once \(place)` runs what is due, `spoolrun \(place)` stays and runs all")
+  }
+}
+
 extension WorkerOptions {
   /// Takes in what the spool's `defaults` say, and prints what a person should know of it.
   /// - Parameters:

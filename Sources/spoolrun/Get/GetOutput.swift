@@ -79,13 +79,18 @@ final class GetOutput: Sendable {
   func tell(_ items: [GetItem], _ ends: [GetEnd]) {
     let isTerminal = Terminal.isErrorTerminal
     let now = isTerminal ? Timestamp.now() : nil
+    let present = ends.count { $0 == .isThere }
     for (item, end) in zip(items, ends) {
+      if end == .isThere, telling == .failures || present > 1 && telling != .steps { continue }
       if end == .done {
         tellDone(item.job.fileName)
         continue
       }
       Terminal.error("\(escaped(item.shown)): \(end.line(now: now, look).text)")
       if isTerminal, let advice = end.advice { Terminal.log("  \(advice)") }
+    }
+    if present > 1, telling == .results {
+      Terminal.error("\(present) files are there already, and are what their receipts say; -v names them", .info)
     }
     if let now, items.count > 1 { close(ends, now) }
   }

@@ -8,6 +8,30 @@ private struct GestureRun {
   let isVerbose: Bool
   /// Whether each of the jobs was found, and could be moved.
   var isComplete = true
+  /// The jobs that are as a person wants them now.
+  private var changed: Set<FileName> = []
+
+  init(_ gesture: Gesture, _ spool: Spool, isVerbose: Bool) {
+    (self.gesture, self.spool, self.isVerbose) = (gesture, spool, isVerbose)
+  }
+
+  /// Tells a person how many jobs were changed.
+  func tell() throws(SpoolError) {
+    let count = changed.count
+    if isVerbose || count == 0 && !isComplete { return }
+    if count == 0 { return Terminal.say("nothing to \(gesture.command)") }
+    let (jobs, isOne) = (count == 1 ? "1 job" : "\(count) jobs", count == 1)
+    switch gesture {
+    case .hold: Terminal.say("\(jobs) paused, in hold/")
+    case .cancel: Terminal.say("\(jobs) removed")
+    case .high: Terminal.say("\(jobs) \(isOne ? "starts" : "start") before all others")
+    case .normal, .low: Terminal.say("\(jobs) \(isOne ? "has" : "have") the priority \(gesture.rawValue)")
+    case .release, .retry:
+      let verb = gesture == .release ? isOne ? "goes on" : "go on" : isOne ? "is tried again" : "are tried again"
+      Terminal.say("\(jobs) \(verb)")
+      try MissingWorker.tell(of: spool)
+    }
+  }
 
   mutating func run(names: [String]) throws(SpoolError) {
     for bytes in RawArguments.bytes(of: names) {
@@ -60,6 +84,10 @@ private struct GestureRun {
   }
 
   private mutating func note(_ outcome: GestureOutcome, bytes: [UInt8]) {
+    switch outcome {
+    case .moved(let place, _), .due(let place), .removed(let place): changed.insert(place.job)
+    case .unchanged, .ambiguous, .taken, .directory, .notFound, .restless: break
+    }
     let report = GestureReport(outcome, of: gesture, name: bytes)
     if report.isProblem { fail(report.text) } else if isVerbose { Terminal.print(report.text) }
   }
@@ -86,7 +114,7 @@ struct GestureOptions: ParsableArguments {
   ///   - confirm: asks whether to go on with so many jobs; nil to ask nobody.
   func run(_ gesture: Gesture, all chosen: [Directory]?, confirm: ((Int) -> Bool)? = nil) throws {
     try NamedSpool.refuse(among: names, of: gesture.command, spool)
-    var run = GestureRun(gesture: gesture, spool: try spool.open(), isVerbose: verbose)
+    var run = GestureRun(gesture, try spool.open(), isVerbose: verbose)
     do throws(SpoolError) {
       if let chosen {
         let count = try confirm == nil ? 0 : run.count(all: chosen)
@@ -94,6 +122,7 @@ struct GestureOptions: ParsableArguments {
       } else {
         try run.run(names: names)
       }
+      try run.tell()
     } catch {
       throw ExitStatus.failure(error, gesture.command)
     }
@@ -175,7 +204,7 @@ struct Retry: ParsableCommand {
     }
     let retry = ServerRetry(spool: try options.spool.open(), host: server.lowercasedASCII)
     do throws(SpoolError) {
-      if try retry.run() { return }
+      if try retry.run() { return Terminal.say("\(escaped(server)) is asked again now") }
     } catch {
       throw ExitStatus.failure(error, "retry")
     }

@@ -71,7 +71,10 @@ struct Verify: ParsableCommand {
       }
       return answer
     }
-    if !report(calls, bar) { throw ExitStatus.givenUp.code }
+    let isGood = report(calls, bar)
+    let (ended, bad) = (progress.now.ended, progress.now.bad)
+    if sums == nil { Terminal.say("\(ended - bad) sound" + (bad > 0 ? ", \(bad) not" : "")) }
+    if !isGood { throw ExitStatus.givenUp.code }
   }
 
   /// nil for all.
