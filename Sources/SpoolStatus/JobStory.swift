@@ -33,7 +33,7 @@ private struct JobStory {
 
   private var outcome: String {
     switch standing {
-    case .absent: text.request.isStandingOrder ? "a standing order" : place
+    case .absent: text.request.isStandingOrder ? "a subscription" : place
     case .waiting: "waits for a worker"
     case .running(let bytes, let total): "is running" + progress(bytes, total)
     case .due: "waits for a worker; its next attempt is due"

@@ -23,10 +23,10 @@ import Testing
     #expect(named.sorted() == JobKey.all.filter { $0.scope == .defaults }.map { $0.name[...] }.sorted())
   }
 
-  @Test func `spool(5) has the keys and formats of standing orders`() {
-    let named = manual.names("STANDING ORDERS", "Cm")
+  @Test func `spool(5) has the keys and formats of subscriptions`() {
+    let named = manual.names("SUBSCRIPTIONS", "Cm")
     #expect(named.sorted() == JobKey.ofOrders.map(\.name).sorted())
-    #expect(manual.names("STANDING ORDERS", "Li").sorted() == EntryFormat.allCases.map(\.rawValue).sorted())
+    #expect(manual.names("SUBSCRIPTIONS", "Li").sorted() == EntryFormat.allCases.map(\.rawValue).sorted())
   }
 
   @Test func `spool(5) names the header fields that a job may not set`() throws {

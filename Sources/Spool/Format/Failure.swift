@@ -111,7 +111,7 @@ package enum FailureCode: String, CaseIterable, Sendable {
     case .mismatchSize, .mismatchDigest: Row(.temporary, .job, Self.differs) { $0.isMismatch = true }
     case .mismatch: Row(.permanent, .job, Self.differs) { $0.isMismatch = true }
     case .badEntries:
-      Row(.temporary, .job, "The list of the standing order cannot be read: check its link and its format.") {
+      Row(.temporary, .job, "The list of the subscription cannot be read: check its link and its format.") {
         $0.needsURL = true
       }
     case .rejected: Row(.temporary, .job, Self.unverified) { $0.isMismatch = true }

@@ -196,12 +196,12 @@ extension JobKey {
   /// Relative, and without `..`: ``OutputPath/defect(of:)``.
   package static let output = JobKey(
     "output", \.output, .outputPath, valueName: "path", option: .value(short: "o"), scope: .job,
-    help: "Path of the downloaded file below the output root, or its directory/. (default: the URL's last part)")
+    help: "Path of the downloaded file below the output directory, or its directory/. (default: the URL's last part)")
 
   /// A name, not a path: only the spool's owner can make the links in `roots/`.
   package static let root = JobKey(
     "root", \.root, .rootName, valueName: "name", scope: .job,
-    help: "Output root, as a name in the spool's directory roots. (default: the worker's)")
+    help: "Output directory, as a name in the spool's directory roots. (default: the worker's)")
 
   /// chmod(2).
   private static let mode = JobKey(
@@ -403,20 +403,20 @@ extension JobRequest {
     }
     if standing == StandingOrder() { return nil }
     let keys = JobKey.ofOrders.map { "`\($0.name)`" }.joined(separator: ", ")
-    return Defect(line: nil, reason: "\(keys) belong to a standing order: its file goes into the directory standing")
+    return Defect(line: nil, reason: "\(keys) belong to a subscription: its file goes into the directory standing")
   }
 
   /// Why the request is no standing order's.
   package var orderDefect: Defect? {
-    if standing.every == nil { return Defect(line: nil, reason: "a standing order needs `every:`, such as every: 6h") }
+    if standing.every == nil { return Defect(line: nil, reason: "a subscription needs `every:`, such as every: 6h") }
     if let resolve {
-      return Defect(line: resolve.number, reason: "resolve: belongs to a job, not to a standing order")
+      return Defect(line: resolve.number, reason: "resolve: belongs to a job, not to a subscription")
     }
     if let output, !output.isDirectory {
-      return Defect(line: output.number, reason: "output: of a standing order is a directory, with a slash at its end")
+      return Defect(line: output.number, reason: "output: of a subscription is a directory, with a slash at its end")
     }
     if expected != Expectation() {
-      return Defect(line: nil, reason: "`size` and digests belong to one file, not to a standing order")
+      return Defect(line: nil, reason: "`size` and digests belong to one file, not to a subscription")
     }
     return nil
   }

@@ -288,7 +288,7 @@ package struct RequestPace: Sendable, Equatable {
   }
 }
 
-/// The keys that make a job's file a standing order (spool.5, STANDING ORDERS). ``JobKey/ofOrders`` defines how each is
+/// The keys that make a job's file a standing order (spool.5, SUBSCRIPTIONS). ``JobKey/ofOrders`` defines how each is
 /// read and written.
 package struct StandingOrder: Sendable, Equatable {
   /// Seconds from one check of the list to the next. An order without it is none.

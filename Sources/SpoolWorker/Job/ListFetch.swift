@@ -58,7 +58,7 @@ final class ListFetch: RunningTransfer {
         failures.append(failure)
       }
     }
-    throw JobFetch.decisive(failures) ?? Failure(.malformed, "a standing order needs a URL")
+    throw JobFetch.decisive(failures) ?? Failure(.malformed, "a subscription needs a URL")
   }
 
   private func fetch(

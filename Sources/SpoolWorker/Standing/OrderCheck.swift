@@ -19,7 +19,7 @@ struct OrderCheck {
     let began = claim.spool.now()
     // What the jobs inherit goes for the list, too: header fields, time-outs, rates.
     let request = claim.text.request.bounded(by: environment.options)
-    guard let every = request.standing.every else { throw Failure(.malformed, "a standing order needs `every:`") }
+    guard let every = request.standing.every else { throw Failure(.malformed, "a subscription needs `every:`") }
     if let failure = attempt.probation.failure(attempts: nil) { throw failure }
     if let expires = request.expires, expires <= began { throw Failure(.expired, "the order expired at \(expires)") }
     if environment.options.defaults.requiresSignature == true, request.signature == nil { throw Failure.unsigned }
@@ -138,7 +138,7 @@ struct OrderCheck {
   }
 
   private func noteCheckStarted(_ mirrors: [MirrorURL]) throws {
-    guard let url = mirrors.first?.parts else { throw Failure(.malformed, "a standing order needs a URL") }
+    guard let url = mirrors.first?.parts else { throw Failure(.malformed, "a subscription needs a URL") }
     let spool = claim.spool
     try claim.append(
       .started(

@@ -14,7 +14,7 @@ struct Subscribe: ParsableCommand {
     commandName: "subscribe",
     abstract: "Has new entries of a feed or list downloaded.",
     discussion: """
-      Puts a standing order into the directory standing. When it is due, a worker looks at the list, and drops a job \
+      Puts a subscription into the directory standing. When it is due, a worker looks at the list, and drops a job \
       for each entry that it has not seen before. Several URLs are mirrors of the list. Prints the order's name; \
       hold, release, retry (which checks it now) and cancel take this name.
       """)

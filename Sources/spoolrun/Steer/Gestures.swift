@@ -239,7 +239,7 @@ struct Cancel: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "cancel",
     abstract: "Removes jobs and their data.",
-    discussion: "A running transfer stops within a second. Finished jobs and their payloads are kept.")
+    discussion: "A running transfer stops within a second. Finished jobs and their files are kept.")
 
   @OptionGroup var options: GestureOptions
 

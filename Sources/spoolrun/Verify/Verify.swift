@@ -13,7 +13,7 @@ struct Verify: ParsableCommand {
       if a file is missing, has changed or cannot be checked.
 
       With --sums, reads no file and prints the receipts' digests as sha256sum, cksfv and the like do, with paths \
-      relative to the output root. Exits with status 1 if a receipt does not have the digest.
+      relative to the output directory. Exits with status 1 if a receipt does not have the digest.
       """)
 
   @OptionGroup var spool: SpoolOption
