@@ -412,8 +412,12 @@ extension JobRequest {
     if let resolve {
       return Defect(line: resolve.number, reason: "resolve: belongs to a job, not to a subscription")
     }
-    if let output, !output.isDirectory {
+    let isOfOneFile = standing.entries == .file
+    if let output, !output.isDirectory, !isOfOneFile {
       return Defect(line: output.number, reason: "output: of a subscription is a directory, with a slash at its end")
+    }
+    if let signature, isOfOneFile, signature.text == Self.inlineSignature {
+      return Defect(line: signature.number, reason: "signature: only a list has its signature inline")
     }
     if expected != Expectation() {
       return Defect(line: nil, reason: "`size` and digests belong to one file, not to a subscription")

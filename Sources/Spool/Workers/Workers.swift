@@ -114,7 +114,9 @@ package struct WorkerFiles {
 
     /// - Throws: ``SpoolError``, ENOTSUP where the text has one of them.
     func refuse(_ text: [UInt8], as name: JobName) throws(SpoolError) {
-      let isNew = text.withUnsafeBytes { JobLines($0).contains { $0.sets(Self.names) } }
+      let isNew = text.withUnsafeBytes {
+        JobLines($0).contains { $0.sets(Self.names) } || JobText($0).request.standing.entries == .file
+      }
       if !isNew { return }
       throw SpoolError(
         call: .create, path: name.display, errno: .notSupported,
