@@ -69,14 +69,8 @@ enum ForeignOption {
     (["-i", "--input-file"], "--from FILE reads a list"),
     (["-b", "--background"], "`spoolrun add URL` leaves a file to a worker in the background"),
     (["-x"], "--proxy URL is for a proxy, --connections N for several connections"),
-    (
-      ["-k", "--insecure", "--no-check-certificate"],
-      "certificates are always checked; --cacert FILE trusts another authority"
-    ),
-    (
-      ["-L", "-f", "-S", "--location", "--fail", "--show-error"],
-      "redirects are always followed, and errors are told: leave this out"
-    ),
+    (["-k", "--insecure", "--no-check-certificate"], "certificates are checked; --cacert FILE trusts another"),
+    (["-L", "-f", "-S", "--location", "--fail", "--show-error"], "redirects are followed, errors are told: leave it"),
     (["-N", "--timestamping", "--no-clobber"], "what is there already is never fetched again: leave this out"),
     (["-r", "-m", "-p", "--recursive", "--mirror"], "no web site is crawled; --from FILE gets the files of a list"),
     (["-A", "-U"], "--user-agent TEXT"), (["-e"], "--referer URL"), (["-t", "--retry"], "--tries N"),

@@ -65,7 +65,8 @@ import Testing
   }
 
   @Test(arguments: [
-    (["hold"], "name jobs"), (["get", "--bogus", "u"], "unknown option '--bogus'"), (["subscribe"], "missing expected"),
+    (["hold"], "name jobs"), (["get", "--bogus", "u"], "unknown option '--bogus'"), (["subscribe"], "name a URL"),
+    (["url"], "missing expected"),
     (["status", "--json", "--metrics"], "--metrics and"), (["hold", "-x"], "-x: unknown option"),
     (["run", "--jobs", "x"], "the value 'x'"),
   ])
