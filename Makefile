@@ -29,10 +29,12 @@ ZSH_COMPLETIONS ?= zsh/site-functions
 COMPLETIONS = bash-completion/completions/spoolrun $(ZSH_COMPLETIONS)/_spoolrun \
   fish/vendor_completions.d/spoolrun.fish
 UNITS ?= $(PREFIX)/lib/systemd/system
+SUBSCRIPTIONS = $(notdir $(wildcard contrib/subscriptions/*))
 UNIT_FILES = $(notdir $(wildcard contrib/systemd/spoolrun*))
 INSTALLED = $(PREFIX)/bin/spoolrun $(PREFIX)/bin/spoolrun-entries $(MANUALS:%=$(PREFIX)/share/man/%) \
   $(COMPLETIONS:%=$(PREFIX)/share/%) $(UNIT_FILES:%=$(UNITS)/%) $(PREFIX)/lib/systemd/user/spoolrun.service \
-  $(PREFIX)/lib/sysusers.d/spoolrun.conf $(PREFIX)/lib/tmpfiles.d/spoolrun.conf
+  $(PREFIX)/lib/sysusers.d/spoolrun.conf $(PREFIX)/lib/tmpfiles.d/spoolrun.conf \
+  $(SUBSCRIPTIONS:%=$(PREFIX)/share/spoolrun/subscriptions/%)
 
 # More options of `swift build`.
 BUILD_FLAGS ?=
@@ -286,6 +288,7 @@ install:
 	install -m 644 contrib/systemd/user/spoolrun.service '$(AT)/lib/systemd/user'
 	sed -i 's,/usr/local/bin/,$(PREFIX)/bin/,' $(UNIT_FILES:%='$(DESTDIR)$(UNITS)/%') \
 	  '$(AT)/lib/systemd/user/spoolrun.service' $(MANUALS:%='$(AT)/share/man/%')
+	install -m 644 $(SUBSCRIPTIONS:%=contrib/subscriptions/%) '$(AT)/share/spoolrun/subscriptions'
 	install -m 644 contrib/sysusers.d/spoolrun.conf '$(AT)/lib/sysusers.d'
 	install -m 644 contrib/tmpfiles.d/spoolrun.conf '$(AT)/lib/tmpfiles.d'
 

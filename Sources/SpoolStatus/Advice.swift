@@ -23,6 +23,28 @@ package struct Advice: Sendable, Equatable {
   }
 }
 
+/// What a failure code means, and what comes next, for a person. Pure.
+package struct FailureExplanation {
+  /// The first one is the meaning.
+  package let lines: [String]
+
+  /// The codes, each with its meaning.
+  package static let all: [(code: String, meaning: String)] =
+    FailureCode.allCases.flatMap { code in code.labels.map { ($0, code.meaning) } }
+
+  /// - Parameter label: as a `failed:` line has it.
+  /// - Returns: nil for a text that is no code.
+  package init?(of label: String) {
+    guard let code = FailureCode(label: label), let row = FailureCode.row(of: label) else { return nil }
+    let next =
+      row.failureClass == .permanent
+      ? "Permanent: the job goes to failed/ at once."
+      : "Temporary: the job goes to partial/, and is tried again"
+        + (row.burnsAttempt ? " until its attempts are used up." : ". No attempt is counted.")
+    lines = [code.meaning, next, row.advice]
+  }
+}
+
 /// Commands that a person can copy into a shell, whatever bytes the names have. Pure.
 enum ShellWords {
   /// `spoolrun VERB --spool SPOOL NAME`.

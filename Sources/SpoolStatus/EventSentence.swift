@@ -112,7 +112,7 @@ private struct WaitingSentence {
     }
     if let gate = fields["gate"] { reasons.append(gate) }
     for key in ["proxy", "server"] { if let reason = fields[key] { reasons.append(reason) } }
-    if let problem = fields["output-root"] { reasons.append("no output root: \(problem)") }
+    if let problem = fields["output-root"] { reasons.append("no output directory: \(problem)") }
     if let kept = fields["min-free"] {
       let needed = fields["needed"].map { "\(size($0))\(now == nil ? " bytes" : "") are needed, " } ?? ""
       let free = size(fields["free"] ?? "?")

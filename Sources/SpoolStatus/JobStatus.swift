@@ -144,7 +144,7 @@ package struct JobWait: Sendable, Equatable {
   private var awaited: String {
     switch cause {
     case .space: "room on the disk"
-    case .output: "the output root"
+    case .output: "the output directory"
     case .other: "its worker"
     case .held, .time, .worker, .gate, .proxy, .server, .network, .unfinished, .order, .host, .slots, .priority:
       "the \(cause.rawValue)"

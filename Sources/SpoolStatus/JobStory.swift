@@ -22,6 +22,9 @@ private struct JobStory {
     lines += request.map { "  " + $0 }
     let events = self.events
     if !events.isEmpty { lines += [""] + events }
+    if let code = standing.problem?.code, let explanation = FailureExplanation(of: code) {
+      lines += ["", "  \(code): \(explanation.lines[0])"] + explanation.lines.dropFirst().map { "  " + $0 }
+    }
     if let advice { lines += ["", "  " + advice] }
     return lines
   }
@@ -30,7 +33,7 @@ private struct JobStory {
 
   private var outcome: String {
     switch standing {
-    case .absent: text.request.isStandingOrder ? "a standing order" : place
+    case .absent: text.request.isStandingOrder ? "a subscription" : place
     case .waiting: "waits for a worker"
     case .running(let bytes, let total): "is running" + progress(bytes, total)
     case .due: "waits for a worker; its next attempt is due"
@@ -197,6 +200,13 @@ package enum JobStanding: Sendable, Equatable {
   case paused
   case failed(JobStatus.Problem?)
   case done
+
+  var problem: JobStatus.Problem? {
+    switch self {
+    case .retrying(_, let problem), .failed(let problem): problem
+    case .absent, .waiting, .running, .due, .paused, .done: nil
+    }
+  }
 }
 
 /// Looking at single jobs. It only reads, like ``SnapshotReader``.

@@ -131,7 +131,7 @@ package struct StatusTable {
     let shown = known.prefix(limit(state))
     // What all of them wait for is said once.
     let common = shown.count > 1 ? shared(shown.map(\.waits)) : nil
-    var title = "\(state.rawValue) (" + (isFiltered ? "\(known.count) of \(count)" : "\(count)") + ")"
+    var title = "\(places(shown, state)): \(isFiltered ? "\(known.count) of \(count)" : "\(count)") \(state.rawValue)"
     if let sentence = common?.sentence { title += ": \(sentence)" }
     var rows = [TableRow(lines: [line(title, state == .failed ? .red : .bold)])]
     for job in shown {
@@ -139,6 +139,14 @@ package struct StatusTable {
       rows.append(TableRow(lines: lines, subject: job.subject))
     }
     return rows + more((isFiltered ? known.count : count) - shown.count).map { TableRow(lines: [$0]) }
+  }
+
+  /// The directories in which a person finds them.
+  private func places(_ jobs: ArraySlice<JobStatus>, _ state: JobState) -> String {
+    var directories: [Directory] = []
+    for job in jobs where !directories.contains(job.directory) { directories.append(job.directory) }
+    if directories.isEmpty { directories = [state.usualDirectory] }
+    return directories.map { "\($0.rawValue)/" }.joined(separator: ", ")
   }
 
   private func shared(_ waits: [JobWait?]) -> JobWait? {
@@ -153,7 +161,9 @@ package struct StatusTable {
     let shown = snapshot.orders.prefix(limit(.running))
     let names = column(shown.map(\.name))
     let count = isFiltered ? "\(snapshot.orders.count) of \(snapshot.orderCount)" : "\(snapshot.orderCount)"
-    var rows = [TableRow(lines: [line("standing orders (\(count))", .bold)])]
+    var rows = [
+      TableRow(lines: [line("standing/: \(count) \(count == "1" ? "subscription" : "subscriptions")", .bold)])
+    ]
     for (name, order) in zip(names, shown) {
       let mark = order.subject == selected ? ">" : " "
       let text = "\(mark) \(name)  \(remark(order))"
@@ -196,7 +206,7 @@ package struct StatusTable {
   private var recent: [StyledLine] {
     let jobs = snapshot.recent ?? []
     if jobs.isEmpty { return [] }
-    return [StyledLine("done (\(snapshot.count(.done)))", look, .bold)]
+    return [StyledLine("done/: \(snapshot.count(.done)) done", look, .bold)]
       + zip(column(jobs.map(\.name)), jobs).map { name, job in line("  \(name)  \(remark(job))") }
   }
 
@@ -213,7 +223,7 @@ package struct StatusTable {
   private var workers: [StyledLine] {
     let workers = snapshot.workers
     if workers.isEmpty { return [] }
-    var lines = [line("workers (\(workers.count))", .bold)]
+    var lines = [line("workers/: \(workers.count) \(workers.count == 1 ? "worker" : "workers")", .bold)]
     for worker in workers.prefix(Self.mostWorkers) {
       lines.append(line("  \(worker.name)  \(remark(worker))", worker.isAlive ? nil : .yellow))
       for wait in worker.report?.waits ?? [] {

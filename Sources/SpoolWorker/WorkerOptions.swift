@@ -26,6 +26,8 @@ package struct WorkerOptions: Sendable {
   package var network = NetworkOptions()
   /// The authorities to trust, whatever `defaults` say, as in ``Transfer/NetworkOptions/authorities``.
   package var authorities: String?
+  /// What is said in place of keys in `defaults`.
+  package var networkKeys = NetworkKeys()
   /// The rate limits of all transfers together. Those that a clause applies to share its rate. nil for no limit.
   package var limitRate: RateRules?
   /// Maximum bytes of a payload, whatever the job says; nil for no limit.

@@ -17,6 +17,7 @@ enum Main {
     let given = Prioritise.spelled(
       in: movingSpool(
         in: Array(arguments.dropFirst()), commands: commands + [Prioritise.otherSpelling]))
+    ForeignOption.refuse(in: given)
     DashedName.refuse(in: given)
     if let script = CompletionScript.asked(given) { return Terminal.print(script) }
     if let complaint = Suggestion.complaint(about: given, commands: commands) {
@@ -24,7 +25,12 @@ enum Main {
       exit(ExitStatus.usage.rawValue)
     }
     // Returns only on success. Otherwise the command has exited with its own status.
-    if let run = defaultCommand(given, commands) { perform(run) } else { Spoolrun.main(given) }
+    do {
+      var command: any ParsableCommand = try defaultCommand(given, commands) ?? Spoolrun.parseAsRoot(given)
+      try command.run()
+    } catch {
+      end(given, error)
+    }
     if Terminal.hasOutputFailed { exit(ExitStatus.inputOutput.rawValue) }
   }
 
@@ -45,8 +51,17 @@ enum Main {
     return try? Run.parseAsRoot(arguments) as? Run
   }
 
-  private static func perform(_ command: Run) {
-    do { try command.run() } catch { Spoolrun.exit(withError: error) }
+  /// Ends with the error's status. What is wrong with the arguments is said as all that is wrong, in a line.
+  private static func end(_ arguments: [String], _ error: any Error) -> Never {
+    let reason = Spoolrun.message(for: error)
+    guard Spoolrun.exitCode(for: error) == .validationFailure, !reason.isEmpty else { Spoolrun.exit(withError: error) }
+    let isWord = reason.utf8.dropFirst().first.map { $0 > 0x60 } ?? false
+    let text = isWord ? reason.prefix(1).lowercasedASCII + reason.dropFirst() : reason
+    let command = arguments.first.flatMap { Spoolrun.commandNames.contains($0) ? "\($0) " : nil } ?? ""
+    let sentence =
+      text.ends(with: "?") ? "\(text) See" : (text.ends(with: ".") ? String(text.dropLast()) : text) + "; see"
+    Terminal.error("\(sentence) `spoolrun \(command)--help`")
+    exit(ExitStatus.usage.rawValue)
   }
 }
 
@@ -55,27 +70,20 @@ struct Spoolrun: ParsableCommand {
     commandName: "spoolrun",
     abstract: "Downloads the files whose URLs are dropped into a spool directory.",
     discussion: """
-      One file, now, into the current directory:
+      One file, now:     spoolrun get https://host/a.bin
 
-        spoolrun get https://host/a.bin
+      A spool of jobs:   spoolrun init spool
+                         printf 'https://host/a.bin\\n' > spool/new/a
+                         spoolrun --once spool
+                         ls spool/files spool/failed
 
-      A job is a text file with a URL in it. Drop it into SPOOL/new:
-
-        spoolrun init spool
-        printf 'https://host/a.bin\\n' > spool/new/a
-        spoolrun --once spool
-
-      The downloaded file is then in spool/files, and the job with its receipt in spool/done. A job that was given up \
-      is in spool/failed with the reason: `spoolrun status` shows it, and `spoolrun retry --failed` tries it again. \
-      The state of each job is the directory it is in: see it with ls, change it with mv and rm (spool(5)).
-
-      Exit status: 0 all due jobs are done; 1 a job was given up; 75 jobs wait for another attempt; \
-      64 usage error; 66 no such spool; 69 no libcurl; 73 cannot create; 74 input/output error; 78 configuration error.
+      Recipes: man spoolrun-howto. Spools and jobs: man 5 spool. All: man spoolrun.
       """,
     version: "0.3.0",
     subcommands: [
-      Get.self, Run.self, Init.self, Doctor.self, Add.self, Subscribe.self, Verify.self, Status.self, Wait.self,
-      Report.self, Hold.self, Release.self, Retry.self, Prioritise.self, Cancel.self, Relink.self, Clean.self,
+      Get.self, Run.self, Init.self, Doctor.self, Add.self, Subscribe.self, Verify.self, Status.self, Explain.self,
+      Wait.self, Report.self, Hold.self, Release.self, Retry.self, Prioritise.self, Cancel.self, Relink.self,
+      Clean.self,
     ],
     defaultSubcommand: Run.self)
 

@@ -23,10 +23,10 @@ import Testing
     #expect(named.sorted() == JobKey.all.filter { $0.scope == .defaults }.map { $0.name[...] }.sorted())
   }
 
-  @Test func `spool(5) has the keys and formats of standing orders`() {
-    let named = manual.names("STANDING ORDERS", "Cm")
+  @Test func `spool(5) has the keys and formats of subscriptions`() {
+    let named = manual.names("SUBSCRIPTIONS", "Cm")
     #expect(named.sorted() == JobKey.ofOrders.map(\.name).sorted())
-    #expect(manual.names("STANDING ORDERS", "Li").sorted() == EntryFormat.allCases.map(\.rawValue).sorted())
+    #expect(manual.names("SUBSCRIPTIONS", "Li").sorted() == EntryFormat.allCases.map(\.rawValue).sorted())
   }
 
   @Test func `spool(5) names the header fields that a job may not set`() throws {
@@ -56,6 +56,21 @@ import Testing
     let temporary = FailureCode.allCases.filter { $0 != .http && $0.failureClass == .temporary }.flatMap(\.labels)
     let permanent = FailureCode.allCases.filter { $0 != .http && $0.failureClass == .permanent }.flatMap(\.labels)
     #expect(lists.map { $0.sorted() } == [(temporary + [anyHTTP]).sorted(), (permanent + [anyHTTP]).sorted()])
+  }
+
+  @Test func `spool(5) says what each failure code means, as explain does`() throws {
+    let items = manual.items("FAILURE CODES")
+    for code in FailureCode.allCases where code != .http {
+      for label in code.labels {
+        // Codes with the same text are in a row.
+        let item = try #require(
+          items.drop { $0.head != ["Cm", label] }.first { !$0.body.isEmpty }, "\(label) is not in the manual")
+        let start = code.meaning.dropLast()
+        #expect(
+          item.firstSentence.replacing(" :", with: ":").replacing(" -protocols", with: " --protocols").hasPrefix(start),
+          "\(label)")
+      }
+    }
   }
 
   @Test(arguments: JournalSample.all)

@@ -3,7 +3,8 @@ import TestSupport
 /// What the program says of itself.
 enum Help {
   static let commands = [
-    "get", "run", "init", "doctor", "add", "subscribe", "verify", "status", "wait", "report", "hold", "release",
+    "get", "run", "init", "doctor", "add", "subscribe", "verify", "status", "explain", "wait", "report", "hold",
+    "release",
     "retry", "prioritise", "cancel", "url", "clean",
   ]
 

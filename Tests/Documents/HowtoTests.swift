@@ -72,6 +72,40 @@ import Testing
     #expect(try readFile("\(site.spool)/files/pub/new.tar") == Site.payload)
   }
 
+  @Test func podcasts() async throws {
+    let site = try await site()
+    try await succeed("PODCASTS", on: site)
+    #expect(names(in: "\(site.spool)/files/podcasts").sorted() == ["1.mp3", "2.mp3", "3.mp3"])
+  }
+
+  @Test(.enabled("needs curl") { try await Need.program("curl").isMet() })
+  func mail() async throws {
+    let (site, mail) = (try await site(), try await MailServer())
+    try await add("data", "/gone.iso", site)
+    let result = try await run("MAIL WHAT FAILED", on: site) {
+      $0.replacing("MAILTO=", with: "SMTP_URL=smtp://127.0.0.1:\(mail.port) MAILTO=")
+    }
+    #expect(result.status == .exited(1), "\(result)")
+    let said = try mail.said
+    #expect(said.contains("RCPT TO:<me@mirror.example>"), "\(said)")
+  }
+
+  @Test func slurm() async throws {
+    let site = try await site()
+    try writeFile("\(site.directory.path)/SHA256SUMS", Array("\(Site.digest)  a\n\(Site.digest)  b\n".utf8))
+    try await succeed("WITH SLURM", on: site)
+    #expect(site.files("done") == ["a", "b"])
+  }
+
+  @Test func snakemake() async throws {
+    let site = try await site()
+    let rule = try Recipe("IN A SNAKEMAKE RULE").text
+    let shell = try #require(rule.firstMatch(of: /shell: "(.*)"/)?.1).replacing("{output}", with: "data.tar")
+    let result = try await site.run(["/bin/sh", "-euc", site.localized(String(shell))])
+    #expect(result.status == .exited(0) && result.output + result.errors == "", "\(result)")
+    #expect(try readFile("\(site.directory.path)/data.tar") == Site.payload)
+  }
+
   @Test(.enabled("needs root, to be several users") { try await Need.users.isMet() })
   func group() async throws {
     let site = try await site()
@@ -112,7 +146,6 @@ import Testing
     let store = "\(site.directory.path)/store"
     try await succeed("TO OBJECT STORAGE", on: site) {
       $0.replacing("s3 provider=Minio endpoint=https://s3.example", with: "alias remote=\(store)")
-        .replacing("contrib/hooks/deliver", with: SourceTree.contrib("hooks/deliver"))
     }
     #expect(try readFile("\(store)/bucket/downloads/data.tar") == Site.payload)
   }

@@ -22,6 +22,11 @@ import Testing
     }
   }
 
+  @Test(arguments: ["get", "add"])
+  func `no option is taken for one of curl or wget`(command: String) async throws {
+    for option in try await Help.options(of: command) { #expect(ForeignOption.answer(to: option) == nil, "\(option)") }
+  }
+
   @Test(arguments: Help.commands)
   func `the synopsis names the options that are explained`(command: String) throws {
     let explained = documented(command)
@@ -30,6 +35,12 @@ import Testing
     for item in optionItems(command) {
       #expect(!named.isDisjoint(with: item), "\(item) is not in the synopsis")
     }
+  }
+
+  @Test func `the help is one screen, and names the recipes`() async throws {
+    let help = try await runTool([productPath("spoolrun"), "--help"]).output
+    #expect(help.split(separator: "\n", omittingEmptySubsequences: false).count <= 40, "\(help)")
+    #expect(help.contains("spoolrun-howto") && help.contains("spoolrun get http"))
   }
 
   @Test func `each command of the program is in the manual`() async throws {

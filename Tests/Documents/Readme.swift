@@ -1,6 +1,6 @@
 import TestSupport
 
-/// What README.md shows: fenced blocks and tables.
+/// What README.md, or another page, shows: fenced blocks and tables.
 struct Readme {
   struct Block: Sendable {
     /// What follows the opening fence, such as `sh`.
@@ -14,7 +14,7 @@ struct Readme {
 
   private let lines: [String]
 
-  init() throws { lines = try SourceTree.lines("README.md") }
+  init(_ page: String = "README.md") throws { lines = try SourceTree.lines(page) }
 
   var blocks: [Block] {
     var blocks: [Block] = []

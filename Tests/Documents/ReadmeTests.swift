@@ -40,6 +40,27 @@ import Testing
     #expect(site.server.problems == [])
   }
 
+  /// docs/GUIDE.md.
+  @Test(.timeLimit(.minutes(30)), .enabled("needs curl") { try await Need.program("curl").isMet() })
+  func `the guide's commands run, in order`() async throws {
+    let site = try Site(usesSpoolVariable: true)
+    for block in try Readme("docs/GUIDE.md").blocks {
+      switch block.language {
+      case "console": try await runConsole(block, on: site)
+      case "sh": try await expectSuccess(["/bin/sh", "-eu", "-c", block.text], block, on: site)
+      case "crontab": try await runCron(block, on: site)
+      default: Issue.record("docs/GUIDE.md:\(block.line): no test knows how to run a block of `\(block.language)`")
+      }
+    }
+    for output in ["data.tar", "survey/survey.tar", "pub/new.tar"] {
+      #expect(try readFile("\(site.directory.path)/\(output)") == Site.payload, "\(output)")
+    }
+    for output in ["photos.zip", "gone.iso", "pub/new.tar", "podcasts/3.mp3", "input.tar", "new.tar"] {
+      #expect(try readFile("\(site.spool)/files/\(output)") == Site.payload, "\(output)")
+    }
+    #expect(fileStatus("\(site.directory.path)/report.html") != nil && site.files("failed") == [])
+  }
+
   @Test(.timeLimit(.minutes(30)), .enabled("needs inotifywait") { try await Need.program("inotifywait").isMet() })
   func `the inotify line runs jobs as they are dropped`() async throws {
     let site = try Site()
@@ -65,15 +86,15 @@ import Testing
   private func runConsole(_ block: Readme.Block, on site: Site) async throws {
     for step in ConsoleStep.steps(block).map(site.localized) {
       let result = try await site.run(["/bin/sh", "-c", step.command])
-      #expect(result.status == .exited(0), "README.md:\(block.line): \(step.command): \(result)")
+      #expect(result.status == .exited(0), "\(block.line): \(step.command): \(result)")
       let printed = result.output + result.errors
-      #expect(step.isShown(printed), "README.md:\(block.line): \(step.command): \(printed)")
+      #expect(step.isShown(printed), "\(block.line): \(step.command): \(printed)")
     }
   }
 
   private func expectSuccess(_ argv: [String], _ block: Readme.Block, on site: Site) async throws {
     let result = try await site.run(argv)
-    #expect(result.status == .exited(0), "README.md:\(block.line): \(result)")
+    #expect(result.status == .exited(0), "\(block.line): \(result)")
   }
 
   /// What cron would do meanwhile: the example of it has to run, and any outcome of a job is fine.
@@ -82,7 +103,7 @@ import Testing
       let fields = line.split(separator: " ", maxSplits: 5)
       #expect(fields.count == 6 && fields.prefix(5).allSatisfy { $0.allSatisfy { "*/0123456789,-".contains($0) } })
       let result = try await site.run(["/bin/sh", "-c", String(fields[5])])
-      #expect([.exited(0), .exited(1), .exited(75)].contains(result.status), "README.md:\(block.line): \(result)")
+      #expect([.exited(0), .exited(1), .exited(75)].contains(result.status), "\(block.line): \(result)")
     }
   }
 }

@@ -6,6 +6,8 @@ struct Recipe {
   let script: String
   /// Lines of crontab(5): the commands.
   let cron: [String]
+  /// What begins with neither, such as those lines or a file.
+  let text: String
 
   static let manual = "man/spoolrun-howto.7"
 
@@ -18,21 +20,26 @@ struct Recipe {
   init(_ title: String) throws {
     var script = ""
     var cron: [String] = []
+    var all = ""
     var isLiteral = false
+    // Lines that are set in go on with a command.
+    var isScript = false
     for line in try Manual(Self.manual).section(title) {
       if line.hasPrefix(".Bd -literal") || line == ".Ed" {
-        isLiteral = line != ".Ed"
+        (isLiteral, isScript) = (line != ".Ed", false)
       } else if isLiteral {
         let text = line.replacing("\\e", with: "\\").replacing("\\&", with: "")
         if text.hasPrefix("$ ") || text.hasPrefix("# ") {
           script += text.dropFirst(2) + "\n"
-        } else if text.hasPrefix(" ") {
+          isScript = true
+        } else if isScript, text.hasPrefix(" ") {
           script += text + "\n"
         } else {
+          all += text + "\n"
           cron += text.split(separator: " ", maxSplits: 5).dropFirst(5).map(String.init)
         }
       }
     }
-    (self.script, self.cron) = (script, cron)
+    (self.script, self.cron, self.text) = (script, cron, all)
   }
 }

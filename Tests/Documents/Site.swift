@@ -27,6 +27,9 @@ final class Site: Sendable {
       case "/gone.iso": try reply.respond("404 Not Found", body: [])
       case "/busy.iso": try reply.respond("500 Internal Server Error", body: [])
       case "/pub/SHA256SUMS": try reply.respond("200 OK", body: Array("\(Site.digest)  new.tar\n".utf8))
+      case "/feed.xml":
+        let items = (1...5).map { "<item><guid>\($0)</guid><enclosure url=\"/\($0).mp3\" type=\"audio/mpeg\"/></item>" }
+        try reply.respond("200 OK", body: Array("<rss><channel>\(items.joined())</channel></rss>".utf8))
       case "/cut.tar": try Site.cut(request, reply, isMended)
       default: try reply.respond("200 OK", ["ETag: \"1\""], body: Site.payload)
       }
@@ -37,6 +40,9 @@ final class Site: Sendable {
     // The real one, with the host's name cut off: it then copies on this machine.
     try writeFile("\(tools)/scp", Array("#!/bin/sh\nexec /usr/bin/scp -q \"$1\" \"${2#*:}\"\n".utf8))
     chmod("\(tools)/scp", 0o700)
+    // Slurm runs a script on another host.
+    try writeFile("\(tools)/sbatch", Array("#!/bin/sh\nexec bash \"$@\"\n".utf8))
+    chmod("\(tools)/sbatch", 0o700)
     // Whoever runs the tests may have downloads of their own.
     var own = [
       "PATH": "\(tools):\(testEnvironment["PATH"] ?? "")", "XDG_STATE_HOME": "\(directory.path)/state",
@@ -63,7 +69,8 @@ final class Site: Sendable {
   /// `text` with our server, spool and program instead of the examples'.
   func localized(_ text: String) -> String {
     text.replacing(/https:\/\/([a-z-]+\.example|www\.rfc-editor\.org)\//, with: server.url("/"))
-      .replacing("/srv/spool", with: spool).replacing(/\/usr(\/local)?\/bin\/spoolrun/, with: "spoolrun")
+      .replacing("/srv/spool", with: spool).replacing(" contrib/", with: " " + SourceTree.contrib("")).replacing(
+        /\/usr(\/local)?\/bin\/spoolrun/, with: "spoolrun")
   }
 
   /// A step with what it is said to print, which names our server's host then.

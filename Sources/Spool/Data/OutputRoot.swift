@@ -166,15 +166,16 @@ extension OutputRoot {
     let own = try NamedRoots(spool).ownDirectories()
     let isOfSpool = own.contains { $0.isSameFile(as: chain[0]) }
     if reach == .below || isOfSpool, try ancestors(of: spool.root).contains(where: { $0.isSameFile(as: chain[0]) }) {
-      return "the output root \(name) contains the spool: a job's output could become a job, or the spool's defaults"
+      return
+        "the output directory \(name) contains the spool: a job's output could become a job, or the spool's defaults"
     }
     if isOfSpool {
-      return "the output root \(name) is a directory of the spool that is not for payloads"
+      return "the output directory \(name) is a directory of the spool that is not for downloaded files"
     }
     guard let index = chain.firstIndex(where: { $0.isSameFile(as: own[0]) }) else { return nil }
     let files = try spool.system.status(spool.root, Path("\(Directory.files.rawValue)/."))
     if files.isSameFile(as: chain[index - 1]) { return nil }
-    return "the output root \(name) is inside the spool, where payloads are allowed only in files"
+    return "the output directory \(name) is inside the spool, where downloaded files are allowed only in files"
   }
 
   /// The directory and all above it, from inside to outside.

@@ -121,7 +121,7 @@ package enum FailureCode: String, CaseIterable, Sendable {
       }
     case .mismatch: Row(.permanent, .job, Self.differs) { $0.isMismatch = true }
     case .badEntries:
-      Row(.temporary, .job, "The list of the standing order cannot be read: check its link and its format.") {
+      Row(.temporary, .job, "The list of the subscription cannot be read: check its link and its format.") {
         $0.needsURL = true
       }
     case .rejected: Row(.temporary, .job, Self.unverified) { $0.isMismatch = true }
@@ -189,6 +189,58 @@ package enum FailureCode: String, CaseIterable, Sendable {
       Row(.temporary, .job, "Signatures cannot be checked here: install the program that the reason names.") {
         $0.isOfAllServers = true
       }
+    }
+  }
+
+  /// What has happened, in a sentence. spool(5) says the same, and more.
+  package var meaning: String {
+    switch self {
+    case .resolve: "The host name could not be resolved."
+    case .connect: "The host could not be connected to."
+    case .tls: "No secure connection: the certificate is not trusted, or the handshake failed."
+    case .stalled: "No byte arrived for the idle time of timeout, or the rate was below min-rate."
+    case .timeout: "The transfer took longer than the total time of timeout."
+    case .cut: "The connection was lost within the body."
+    case .shortBody: "The body was shorter than the length that the server had announced."
+    case .http: "The server answered with a status that is an error."
+    case .badResponse: "The response violates HTTP, or does not answer the request."
+    case .badSignature: "The signature does not fit the file or the list."
+    case .rollback: "The list of a subscription was signed before the last one."
+    case .noVerifier: "The program that checks such signatures is missing, or gave no verdict."
+    case .mismatchSize: "The file does not have the declared size, or the server sent more than it had announced."
+    case .mismatchDigest:
+      "The file does not have the declared digest, or, if the job declares none, the one that the server states."
+    case .otherKind:
+      "The server sent a whole file where data was to be resumed, and it does not look like the same file."
+    case .badEntries: "The list of a subscription cannot be read."
+    case .rejected: "The verify hook rejected the file."
+    case .hookChanged: "The verify hook changed the data."
+    case .hook: "The verify hook gave no verdict."
+    case .deliver: "The file is in its place, and the hook deliver did not accept it."
+    case .resolveHook: "The hook resolve gave no links."
+    case .diskFull: "No disk space is left, or less than the data needs."
+    case .noOutput: "The directory of the output cannot be written to."
+    case .tooLargeHere: "The file would be larger than the worker, or the file system, may make one."
+    case .noNetwork: "This host has no network."
+    case .proxy: "The proxy cannot be resolved or reached, asks for a login, or sends no usable answer."
+    case .io: "Reading or writing the spool or the output failed."
+    case .unsigned:
+      "Nobody vouches for the file, or for the list of a subscription, and defaults says signed: required."
+    case .unknownKey: "No key of the spool has made the signature, or its keys cannot be trusted."
+    case .expiredKey, .revokedKey: "The key that has made the signature has expired, or is revoked."
+    case .serverAway: "The server, or each of the mirrors, has answered nobody for as long as the job is patient."
+    case .malformed: "The file is not a valid job."
+    case .badOutput: "The file cannot be put at output."
+    case .outputExists: "A file exists at the output, and nothing shows that it is the declared one."
+    case .tooLarge: "The file is larger than max-size of the job or of the worker."
+    case .expired: "The time expires has come."
+    case .redirect: "More than 20 redirects, or one that leads to a scheme that is not allowed."
+    case .encoded: "The file came in a Content-Encoding, and the worker asked for none."
+    case .protocol: "A URL of a scheme that the worker's --protocols does not list."
+    case .privateAddress: "The server has private addresses only, and defaults says allow-private: no."
+    case .mismatch: "The file did not match the job for the third time."
+    case .unresolvable: "The job says resolve, and there is no hook resolve, or the hook knows no such file."
+    case .killsWorker: "Several workers in a row died while they ran the job."
     }
   }
 

@@ -11,6 +11,8 @@ package enum EntryFormat: String, CaseIterable, Sendable {
   /// SHA256SUMS and its kin.
   case sums
   case metalink
+  /// No list: the file itself, which is fetched again when it has changed.
+  case file
 
   static var listed: String { allCases.map(\.rawValue).joined(separator: ", ") }
 }

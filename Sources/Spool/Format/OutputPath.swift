@@ -35,7 +35,7 @@ package struct OutputPath: Sendable, Hashable {
   /// Why `text` cannot be an output; nil when it can. Symbolic links are found only when it is opened.
   package static func defect(of text: String) -> String? {
     if text.isEmpty { return "is empty" }
-    if text.utf8.first == UInt8(ascii: "/") { return "is absolute: it has to be relative to the output root" }
+    if text.utf8.first == UInt8(ascii: "/") { return "is absolute: it has to be relative to the output directory" }
     if text.utf8.contains(where: { $0 < 0x20 || $0 == 0x7F }) { return "contains control bytes" }
     if text.utf8.last == UInt8(ascii: "/") { return "names a directory: add the file's name" }
     // path_resolution(7): a path has at most PATH_MAX bytes, with the NUL.
@@ -44,7 +44,9 @@ package struct OutputPath: Sendable, Hashable {
     if components.count > maximumParts { return "has more than \(maximumParts) parts" }
     for component in components {
       if component.isEmpty { return "contains an empty name (//)" }
-      if component == "." || component == ".." { return "contains `\(component)`: it may not leave the output root" }
+      if component == "." || component == ".." {
+        return "contains `\(component)`: it may not leave the output directory"
+      }
       if component.utf8.count > 255 { return "contains a name of over 255 bytes" }
     }
     return nil

@@ -34,8 +34,8 @@ package struct JobKey: Sendable {
   /// How `spoolrun add` sets it.
   package enum OptionForm: Sendable {
     case argument
-    /// `--name VALUE`, and perhaps `-x VALUE`.
-    case value(short: Character? = nil)
+    /// `--name VALUE`, and perhaps `-x VALUE`, or by the name that other programs have for it.
+    case value(short: Character? = nil, also: String? = nil)
     /// `--name` alone, for the value `yes`.
     case flag
   }
@@ -196,12 +196,12 @@ extension JobKey {
   /// Relative, and without `..`: ``OutputPath/defect(of:)``.
   package static let output = JobKey(
     "output", \.output, .outputPath, valueName: "path", option: .value(short: "o"), scope: .job,
-    help: "Path of the downloaded file below the output root, or its directory/. (default: the URL's last part)")
+    help: "Path of the downloaded file below the output directory, or its directory/. (default: the URL's last part)")
 
   /// A name, not a path: only the spool's owner can make the links in `roots/`.
   package static let root = JobKey(
     "root", \.root, .rootName, valueName: "name", scope: .job,
-    help: "Output root, as a name in the spool's directory roots. (default: the worker's)")
+    help: "Output directory, as a name in the spool's directory roots. (default: the worker's)")
 
   /// chmod(2).
   private static let mode = JobKey(
@@ -247,7 +247,7 @@ extension JobKey {
 
   /// Sent to the origin of each URL, or only to the host that `header@HOST` names; dropped when a redirect leads away.
   package static let header = JobKey(
-    "header", list: \.headers, .header, valueName: "field", mayNameHost: true,
+    "header", list: \.headers, .header, valueName: "field", option: .value(short: "H"), mayNameHost: true,
     help: "Header field to send, such as 'Authorization: Bearer …'; may be repeated.",
     inheriting: { own, defaults in own.added(to: defaults) })
 
@@ -270,7 +270,7 @@ extension JobKey {
     JobKey(
       "overwrite", \.overwrite, .yesOrNo, valueName: "yes|no", option: .flag, help: "Replace an existing file."),
     JobKey(
-      "attempts", \.attempts, .number(JobRequest.attemptRange), valueName: "n",
+      "attempts", \.attempts, .number(JobRequest.attemptRange), valueName: "n", option: .value(also: "tries"),
       help: "Maximum number of attempts. (default: \(JobRequest.defaultAttempts))"),
     JobKey(
       "patience", \.patience, .interval, valueName: "time",
@@ -297,7 +297,7 @@ extension JobKey {
 
 extension JobKey {
   /// The keys of `defaults` alone.
-  static let network = [
+  package static let network = [
     JobKey(
       "netrc", \.network.netrc, .file, valueName: "yes|path", scope: .defaults,
       help: "Use the logins in ~/.netrc, or in another file."),
@@ -409,20 +409,24 @@ extension JobRequest {
     }
     if standing == StandingOrder() { return nil }
     let keys = JobKey.ofOrders.map { "`\($0.name)`" }.joined(separator: ", ")
-    return Defect(line: nil, reason: "\(keys) belong to a standing order: its file goes into the directory standing")
+    return Defect(line: nil, reason: "\(keys) belong to a subscription: its file goes into the directory standing")
   }
 
   /// Why the request is no standing order's.
   package var orderDefect: Defect? {
-    if standing.every == nil { return Defect(line: nil, reason: "a standing order needs `every:`, such as every: 6h") }
+    if standing.every == nil { return Defect(line: nil, reason: "a subscription needs `every:`, such as every: 6h") }
     if let resolve {
-      return Defect(line: resolve.number, reason: "resolve: belongs to a job, not to a standing order")
+      return Defect(line: resolve.number, reason: "resolve: belongs to a job, not to a subscription")
     }
-    if let output, !output.isDirectory {
-      return Defect(line: output.number, reason: "output: of a standing order is a directory, with a slash at its end")
+    let isOfOneFile = standing.entries == .file
+    if let output, !output.isDirectory, !isOfOneFile {
+      return Defect(line: output.number, reason: "output: of a subscription is a directory, with a slash at its end")
+    }
+    if let signature, isOfOneFile, signature.text == Self.inlineSignature {
+      return Defect(line: signature.number, reason: "signature: only a list has its signature inline")
     }
     if expected != Expectation() {
-      return Defect(line: nil, reason: "`size` and digests belong to one file, not to a standing order")
+      return Defect(line: nil, reason: "`size` and digests belong to one file, not to a subscription")
     }
     return nil
   }

@@ -215,6 +215,13 @@ package struct NetworkKeys: Sendable, Equatable {
   package var allowsPrivate: Bool?
 
   package init() {}
+
+  /// These, with what a command line says in their place.
+  package func replaced(by given: Self) -> Self {
+    var keys = self
+    (keys.netrc, keys.proxy) = (given.netrc ?? netrc, given.proxy ?? proxy)
+    return keys
+  }
 }
 
 /// How much is asked of servers: keys that `defaults` alone may have.
@@ -282,7 +289,7 @@ package struct RequestPace: Sendable, Equatable {
   }
 }
 
-/// The keys that make a job's file a standing order (spool.5, STANDING ORDERS). ``JobKey/ofOrders`` defines how each is
+/// The keys that make a job's file a standing order (spool.5, SUBSCRIPTIONS). ``JobKey/ofOrders`` defines how each is
 /// read and written.
 package struct StandingOrder: Sendable, Equatable {
   /// Seconds from one check of the list to the next. An order without it is none.

@@ -78,7 +78,7 @@ extension Steering {
   private static func receipt(_ text: JobText, at place: JobPlace) -> String? {
     let isInHand = place.directory == .cur || place.directory == .partial
     guard isInHand, text.journal.publication.receipt != nil else { return nil }
-    return "it has published its payload and written its receipt, so it is all but done"
+    return "it has published its file and written its receipt, so it is all but done"
   }
 }
 

@@ -82,20 +82,22 @@ package struct WorkerFiles {
     return found.sorted { $0.owner < $1.owner }
   }
 
+  /// Those that have not died.
+  package func living() throws(SpoolError) -> [Seen] {
+    let (leases, now) = (Leases(spool), spool.now())
+    return try all().filter { leases.isAlive($0.owner, beat: $0.beat, now: now) }
+  }
+
   /// Why living workers start nothing, by what they say of themselves.
   package func waits() throws(SpoolError) -> [WorkerReport.Wait] {
-    let (leases, now) = (Leases(spool), spool.now())
-    return try all().filter { leases.isAlive($0.owner, beat: $0.beat, now: now) }.flatMap { $0.report?.waits ?? [] }
+    try living().flatMap { $0.report?.waits ?? [] }
   }
 
   /// Why a job of this text must not be dropped: a living worker of version 0.2 would give it up for a key that it does
   /// not know. A user who may not look at the workers may drop all.
   func objection() throws(SpoolError) -> NewKeys? {
-    let (leases, now) = (Leases(spool), spool.now())
     do throws(SpoolError) {
-      return try all().first { worker in
-        worker.report?.lacksNewKeys == true && leases.isAlive(worker.owner, beat: worker.beat, now: now)
-      }.map { NewKeys(worker: $0.owner.text) }
+      return try living().first { $0.report?.lacksNewKeys == true }.map { NewKeys(worker: $0.owner.text) }
     } catch  where error.errno == .permissionDenied {
       return nil
     }
@@ -113,7 +115,9 @@ package struct WorkerFiles {
 
     /// - Throws: ``SpoolError``, ENOTSUP where the text has one of them.
     func refuse(_ text: [UInt8], as name: JobName) throws(SpoolError) {
-      let isNew = text.withUnsafeBytes { JobLines($0).contains { $0.sets(Self.names) } }
+      let isNew = text.withUnsafeBytes {
+        JobLines($0).contains { $0.sets(Self.names) } || JobText($0).request.standing.entries == .file
+      }
       if !isNew { return }
       throw SpoolError(
         call: .create, path: name.display, errno: .notSupported,

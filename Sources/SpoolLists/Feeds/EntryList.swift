@@ -23,6 +23,7 @@ package enum EntryList {
     case .rss, .atom, .docset: return try FeedReader.read(source, decoder, format)
     case .list: return try listed(source, .native, name)
     case .metalink: return try listed(source, .metalink, name)
+    case .file: throw Defect(line: nil, reason: "a file is no list")
     case .sums: return try listed(source, looks == .sfv ? .sfv : .sums, name)
     case nil:
       if looks == .metalink ? !isMetalink(head) : looks == .native && hasFeed(head) {

@@ -83,7 +83,7 @@ package struct SpoolMetrics: Sendable {
       ),
       MetricFamily(
         name: "spoolrun_free_bytes", kind: .gauge, unit: "bytes",
-        help: "Space that is free for this user, in the spool and in the output root.",
+        help: "Space that is free for this user, in the spool and in the output directory.",
         samples: free.map { sample(.count($0.bytes), ("place", $0.place)) }),
     ]
   }

@@ -50,7 +50,7 @@ enum Ending {
     case .shutdown, .cancelled, .notOurs: ending = .park(reason: "the worker was told to stop")
     case .outranked: ending = .park(reason: "a job of high priority needs its slot")
     case .noSpace(let shortage): ending = .park(reason: "not enough disk space: \(shortage)")
-    case .noOutput(let problem): ending = .park(reason: "no output root: \(problem)")
+    case .noOutput(let problem): ending = .park(reason: "no output directory: \(problem)")
     case .waits(let wait): ending = .wait(wait)
     }
     // The next attempt has to know that a failed fsync lost data.

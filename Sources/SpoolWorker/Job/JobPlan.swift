@@ -95,7 +95,7 @@ extension JobRequest {
   func tooLarge(_ size: UInt64, isAll: Bool = true) -> Failure? {
     guard let maxSize, size > maxSize else { return nil }
     return Failure(
-      .tooLarge, "the payload is larger than max-size allows", expected: "at most \(maxSize)",
+      .tooLarge, "the file is larger than max-size allows", expected: "at most \(maxSize)",
       found: isAll ? "\(size)" : "at least \(size)")
   }
 }

@@ -3,7 +3,7 @@ internal import SystemPackage
 internal import Transfer
 
 /// Fetches the list of a standing order, if it has changed since the last check, or a signature. It is small, so it is
-/// not resumed.
+/// not resumed. Of an order for one file, it asks for no more than the version: a job fetches that.
 @WorkerLoop
 final class ListFetch: RunningTransfer {
   private let request: JobRequest
@@ -58,7 +58,7 @@ final class ListFetch: RunningTransfer {
         failures.append(failure)
       }
     }
-    throw JobFetch.decisive(failures) ?? Failure(.malformed, "a standing order needs a URL")
+    throw JobFetch.decisive(failures) ?? Failure(.malformed, "a subscription needs a URL")
   }
 
   private func fetch(
@@ -74,7 +74,8 @@ final class ListFetch: RunningTransfer {
       try file.clear()
       var request = template.request(policy.manner, .fresh, isPiece: false)
       request.conditions = known?.conditions ?? []
-      let sink = ListSink(file, mirror, isConditional: known != nil)
+      let sink = ListSink(
+        file, mirror, isConditional: known != nil, takesVersionOnly: self.request.standing.entries == .file)
       let result = await engine.fetch(request, into: sink)
       fetched += result.bytesReceived
       isOfOtherServer = result.isOfOtherServer
@@ -106,6 +107,7 @@ final class ListFetch: RunningTransfer {
     case .failed(let failure): return mirror.failure(failure, manner)
     case .refused:
       if let error = sink.error { throw error }
+      if sink.hasVersion { return nil }
       return sink.refusal ?? Failure(.badResponse, "\(mirror.parts.host): the response was refused without a reason")
     case .complete:
       if let error = sink.error { throw error }
@@ -119,12 +121,15 @@ private final class ListSink: FetchSink {
   private let file: ScratchFile
   private let mirror: MirrorURL
   private let isConditional: Bool
+  private let takesVersionOnly: Bool
   private var length: UInt64 = 0
   private var expected: UInt64?
   private var buffer: [UInt8] = []
   private var lastByte: UInt8?
   private var firstByte: UInt8?
   private(set) var isUnchanged = false
+  /// Whether the head was all that was wanted.
+  private(set) var hasVersion = false
   private(set) var refusal: Failure?
   private(set) var error: SpoolError?
 
@@ -132,14 +137,18 @@ private final class ListSink: FetchSink {
   /// Bytes of a list; a longer one is refused.
   private static let longest: UInt64 = 64 << 20
 
-  init(_ file: ScratchFile, _ mirror: MirrorURL, isConditional: Bool) {
+  init(_ file: ScratchFile, _ mirror: MirrorURL, isConditional: Bool, takesVersionOnly: Bool) {
     (self.file, self.mirror, self.isConditional) = (file, mirror, isConditional)
+    self.takesVersionOnly = takesVersionOnly
   }
 
   var hasAll: Bool { expected.map { length + UInt64(buffer.count) >= $0 } ?? false }
 
   func accept(_ response: Response) -> Bool {
     switch response.content {
+    case .whole where takesVersionOnly:
+      hasVersion = true
+      return false
     case .whole:
       expected = response.statedEnd
       // The list's reader inflates it.

@@ -353,11 +353,12 @@ private struct LiveDefaults {
 
   mutating func read() -> Outcome {
     let current = environment.options.defaults
-    let found: JobRequest
+    var found: JobRequest
     var network: NetworkOptions?
     var warnings: [String] = []
     do {
       found = try spool.defaults()
+      found.network = found.network.replaced(by: environment.options.networkKeys)
       if found.network != current.network { network = try found.networkOptions(of: spool) { warnings.append($0) } }
     } catch let error as SpoolError where spool.isLost(error) {
       // That is reported for the whole spool.

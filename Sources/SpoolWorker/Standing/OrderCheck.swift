@@ -19,7 +19,7 @@ struct OrderCheck {
     let began = claim.spool.now()
     // What the jobs inherit goes for the list, too: header fields, time-outs, rates.
     let request = claim.text.request.bounded(by: environment.options)
-    guard let every = request.standing.every else { throw Failure(.malformed, "a standing order needs `every:`") }
+    guard let every = request.standing.every else { throw Failure(.malformed, "a subscription needs `every:`") }
     if let failure = attempt.probation.failure(attempts: nil) { throw failure }
     if let expires = request.expires, expires <= began { throw Failure(.expired, "the order expired at \(expires)") }
     if environment.options.defaults.requiresSignature == true, request.signature == nil { throw Failure.unsigned }
@@ -29,9 +29,8 @@ struct OrderCheck {
     let checked: Journal.Check
     var relinked = 0
     if let (version, name, file, signer) = try await fetchSigned(request, mirrors) {
-      let program = EntriesProgram(path: environment.options.entriesProgram, stop: attempt.hookStop)
       defer { file.remove() }
-      var list = try await program.read(file, request.standing.entries, name: name, in: claim.spool)
+      var list = try await entries(of: file, version, name, mirrors, began)
       if let stopped = attempt.stopped { throw stopped }
       let outcome = try await OrderDrop(claim, environment, signedBy: signer?.name).drop(
         list.entries, lists: mirrors.map(\.parts))
@@ -58,6 +57,23 @@ struct OrderCheck {
           .with("unchanged", checked.version == nil ? "yes" : nil).with("next", next)))
     return AttemptEnd(checkedUntil: next, hasDropped: checked.new + relinked > 0)
   }
+
+  /// What is in the list; of an order for one file, its version: the job for it replaces the last one.
+  private func entries(
+    of file: ScratchFile, _ version: Journal.ListVersion, _ name: String?, _ mirrors: [MirrorURL], _ began: Timestamp
+  ) async throws -> ReadList {
+    guard isOfOneFile else {
+      let program = EntriesProgram(path: environment.options.entriesProgram, stop: attempt.hookStop)
+      return try await program.read(file, claim.text.request.standing.entries, name: name, in: claim.spool)
+    }
+    var entry = FeedEntry(identity: version.etag ?? version.modified ?? "\(began)", urls: mirrors.map(\.url))
+    entry.replaces = true
+    var list = ReadList()
+    list.entries = [entry]
+    return list
+  }
+
+  private var isOfOneFile: Bool { claim.text.request.standing.entries == .file }
 
   /// The time of the next check.
   nonisolated static func next(after began: Timestamp, every: Int, now: Timestamp) -> Timestamp {
@@ -92,7 +108,8 @@ struct OrderCheck {
   )? {
     let (found, list) = try await fetchList(request, mirrors)
     guard let (version, name) = found else { return nil }
-    if request.signature == nil { return (version, name, list, nil) }
+    // The signature of a file is for its job.
+    if request.signature == nil || isOfOneFile { return (version, name, list, nil) }
     do {
       let (text, signer) = try await check(list, request)
       if text !== list { list.remove() }
@@ -121,7 +138,7 @@ struct OrderCheck {
   ) {
     let file = try ScratchFile(claim.spool)
     // A list whose signature was not asked for has to be fetched for that.
-    let known = request.signature == nil || checks.signed != nil ? checks.version : nil
+    let known = request.signature == nil || isOfOneFile || checks.signed != nil ? checks.version : nil
     let fetch = ListFetch(request, mirrors, of: claim, environment, attempt: attempt.id, ifChangedSince: known)
     attempt.transfer = fetch
     defer {
@@ -138,7 +155,7 @@ struct OrderCheck {
   }
 
   private func noteCheckStarted(_ mirrors: [MirrorURL]) throws {
-    guard let url = mirrors.first?.parts else { throw Failure(.malformed, "a standing order needs a URL") }
+    guard let url = mirrors.first?.parts else { throw Failure(.malformed, "a subscription needs a URL") }
     let spool = claim.spool
     try claim.append(
       .started(

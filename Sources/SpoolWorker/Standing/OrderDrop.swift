@@ -133,7 +133,7 @@ struct OrderJobs {
   /// - Parameter exists: whether there is a file of this path below the output root.
   func job(for file: OfferedFile, exists: (String) -> Bool) -> (text: String, name: JobName) {
     var job = request
-    (job.standing, job.signature) = (StandingOrder(), nil)
+    (job.standing, job.signature) = (StandingOrder(), request.standing.entries == .file ? request.signature : nil)
     job.urls = file.urls.map { .init(text: $0, number: 0) }
     job.expected = file.expected
     if file.replaces { job.overwrite = job.overwrite ?? true }
@@ -147,7 +147,7 @@ struct OrderJobs {
 
   /// Where a file goes if nothing else is there.
   static func path(of file: OfferedFile, _ request: JobRequest) -> String {
-    (request.output?.text ?? "") + file.name
+    request.outputText(named: file.name) ?? file.name
   }
 
   /// The path of the payload: the file's name below the order's directory. If another entry or file has it, the entry's

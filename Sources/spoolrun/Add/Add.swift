@@ -164,6 +164,7 @@ private struct JobDrop {
     if let pieces { try PieceLists(spool).keep(pieces) }
     let dropped = try Drops(spool).drop(request.text, as: try freeName(), request.priority)
     tell(dropped)
+    try MissingWorker.tell(of: spool)
     return dropped.name.fileName
   }
 

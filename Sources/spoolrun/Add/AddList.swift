@@ -60,6 +60,7 @@ struct AddList {
       }
       progress.finish()
       Terminal.print(account.text)
+      if account.added > 0 { try MissingWorker.tell(of: spool) }
       if account.renamed.count > 0 {
         Terminal.error(
           "\(account.renamed.count) of them have a mark in their names, such as \(account.renamed.example), because "

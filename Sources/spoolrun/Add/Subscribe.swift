@@ -1,6 +1,7 @@
 internal import ArgumentParser
 internal import Glibc
 internal import Spool
+internal import SpoolStatus
 internal import Transfer
 
 enum OrderJobKeys: JobKeySelection {
@@ -14,15 +15,19 @@ struct Subscribe: ParsableCommand {
     commandName: "subscribe",
     abstract: "Has new entries of a feed or list downloaded.",
     discussion: """
-      Puts a standing order into the directory standing. When it is due, a worker looks at the list, and drops a job \
+      Puts a subscription into the directory standing. When it is due, a worker looks at the list, and drops a job \
       for each entry that it has not seen before. Several URLs are mirrors of the list. Prints the order's name; \
       hold, release, retry (which checks it now) and cancel take this name.
       """)
 
   @OptionGroup var spool: SpoolOption
 
-  @Argument(help: ArgumentHelp("URL of the feed or list; several are mirrors of it.", valueName: "url"))
-  var urls: [String]
+  @Argument(
+    help: ArgumentHelp("URL of the feed or list, or more as mirrors of it; or a name of --list.", valueName: "url"))
+  var urls: [String] = []
+
+  @Flag(help: "List the subscriptions that come with spoolrun.")
+  var list = false
 
   @OptionGroup var job: JobOptions<OrderJobKeys>
 
@@ -31,13 +36,18 @@ struct Subscribe: ParsableCommand {
 
   private static let defaultEvery = "6h"
 
+  func validate() throws {
+    if list != urls.isEmpty { throw ValidationError("name a URL, or use --list alone") }
+  }
+
   func run() throws {
+    if list { return OfferedSubscription.all.forEach { Terminal.print("\(padded($0.name, to: 18))\($0.title)") } }
     umask(0o077)
     let (request, name) = try GivenJob.checked(by: "subscribe", order)
     let spool = try spool.open()
-    try AllowedSchemes(of: spool).check(urls)
+    try AllowedSchemes(of: spool).check(request.urls.map(\.text))
     do throws(SpoolError) {
-      if let known = try JobSearch(spool).standingOrder(of: urls[0]) {
+      if let known = try JobSearch(spool).standingOrder(of: request.urls[0].text) {
         let order = known.directory == .cur ? ClaimName(known.name)?.job.fileName ?? known.name : known.name
         Terminal.print(order.display)
         return Terminal.error("\(order.display): already there, as \(known.display); nothing is changed")
@@ -46,7 +56,8 @@ struct Subscribe: ParsableCommand {
       Terminal.print(order.display)
       guard order != name || Terminal.isErrorTerminal else { return }
       let why = order == name ? "" : ", because the name \(name.display) is taken"
-      Terminal.error("\(order.display): new standing order\(why)")
+      Terminal.error("\(order.display): new subscription\(why)")
+      try MissingWorker.tell(of: spool)
     } catch {
       throw ExitStatus.failure(error, "the order cannot be put into standing")
     }
@@ -54,8 +65,11 @@ struct Subscribe: ParsableCommand {
 
   private func order() throws -> (request: JobRequest, name: JobName) {
     var request: JobRequest
+    let offered = OfferedSubscription.all.first { $0.name == self.urls[0] }
+    let urls = offered?.urls ?? self.urls
+    let kept = offered?.keys.filter { key, _ in !job.given.contains { $0.key.name == key.name } } ?? []
     do throws(Defect) {
-      request = try JobRequest(urls: urls, given: job.given)
+      request = try JobRequest(urls: urls, given: kept + job.given)
       if !request.isStandingOrder { try request.set(JobKey.ofOrders[0], Self.defaultEvery) }
       _ = try request.readBack()
       if let defect = request.orderDefect { throw defect }
@@ -65,6 +79,36 @@ struct Subscribe: ParsableCommand {
     try GivenJob.refuse(expired: request)
     let parts = try GivenJob.parts(of: urls)[0]
     let usual = parts.host.split(at: "[]").joined() + (parts.lastPathSegment.map { "-\($0)" } ?? "")
-    return (request, try GivenJob.name(name) ?? JobName(like: usual))
+    return (request, try GivenJob.name(name) ?? JobName(like: offered?.name ?? usual))
+  }
+}
+
+/// A subscription that comes with the program, and that a person may take by its name: contrib/subscriptions.
+private struct OfferedSubscription {
+  let name: String
+  private(set) var title = ""
+  private(set) var urls: [String] = []
+  private(set) var keys: [(key: JobKey, text: String)] = []
+
+  /// Those of the installed program, or of the sources that it was built of.
+  static let all: [OfferedSubscription] = {
+    var found = glob_t()
+    defer { globfree(&found) }
+    for place in ["../share/spoolrun", "../../../contrib"] {
+      let pattern = System.path(ofProgramBeside: "\(place)/subscriptions/*")
+      if let pattern, glob(pattern, GLOB_APPEND, nil, &found) == 0 { break }
+    }
+    return (0..<Int(found.gl_pathc)).compactMap { found.gl_pathv[$0].flatMap { Self(String(cString: $0)) } }
+  }()
+
+  private init?(_ path: String) {
+    guard let bytes = try? ReplacedFile.read(path, limit: JobText.maximumRequest) else { return nil }
+    name = path.split(at: "/").last.map(String.init) ?? path
+    for line in String(decoding: bytes, as: UTF8.self).split(at: "\n") {
+      let parts = line.split(at: ":", maxSplits: 1).map { String(trimmed($0)) }
+      if line.begins(with: "#") { title = String(trimmed(line.dropFirst())) }
+      if parts.count == 2, parts[0] == JobKey.url.name { urls.append(parts[1]) }
+      if let key = OrderJobKeys.keys.first(where: { $0.name == parts[0] }) { keys.append((key, parts[1])) }
+    }
   }
 }

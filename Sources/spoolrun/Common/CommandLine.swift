@@ -51,7 +51,7 @@ enum UnreadableText {
   private static let options: Set = ["--name", "--from"]
   /// Commands whose arguments are names of jobs.
   private static let commands: Set = [
-    "hold", "release", "retry", "prioritise", "prioritize", "cancel", "verify", "status", "wait",
+    "hold", "release", "retry", "prioritise", "prioritize", "cancel", "verify", "status", "wait", "explain",
   ]
   /// Options of these commands with a value that is no name of a job.
   private static let paths: Set = ["--spool", "--directory", "-d", "--textfile"]
@@ -98,7 +98,7 @@ enum UnreadableText {
 /// which prints the help and exits with status 0.
 enum DashedName {
   /// The one-letter options of all commands. `-h` is not among them: it is accepted only by itself.
-  static let letters = Set("vwjody".unicodeScalars)
+  static let letters = Set("vwjodyqsuHn".unicodeScalars)
 
   /// Exits with status 64 if an argument before `--` begins with a single dash and has a letter that is no option.
   /// The value of `-j` may follow it directly.
@@ -132,12 +132,14 @@ enum Suggestion {
     ("retry", ["rerun", "redo", "restart", "requeue", "again"]),
     ("prioritise", ["priority", "urgent", "bump", "raise", "promote", "nice", "renice", "hurry"]),
     ("cancel", ["unsubscribe", "rm", "remove", "delete", "del", "abort", "kill", "drop"]),
-    ("status", ["ls", "list", "show", "info", "jobs", "queue", "ps", "stat", "top", "watch", "log", "why", "explain"]),
+    ("status", ["ls", "list", "show", "info", "jobs", "queue", "ps", "stat", "top", "watch", "log"]),
+    ("explain", ["why", "what", "reason"]),
     ("wait", ["join", "until", "await"]),
     ("url", ["edit", "relink", "link"]),
     ("verify", ["check", "test", "validate"]),
     ("clean", ["gc", "purge", "prune", "sweep", "cleanup"]),
     ("init", ["create", "new", "mkspool"]),
+    ("--version", ["version"]),
     ("run", ["start", "work", "worker", "daemon", "serve"]),
   ]
 
@@ -145,7 +147,9 @@ enum Suggestion {
   static func command(for word: String, among commands: [String]) -> String? {
     let word = word.lowercasedASCII
     if commands.contains(word) { return word }
-    if let other = synonyms.first(where: { $0.words.contains(word) && commands.contains($0.command) }) {
+    if let other = synonyms.first(where: {
+      $0.words.contains(word) && ($0.command.begins(with: "-") || commands.contains($0.command))
+    }) {
       return other.command
     }
     // One mistake in a short word, two in a longer one: any two words of four letters are four mistakes apart.

@@ -51,10 +51,11 @@ struct JobOptions<Keys: JobKeySelection>: ParsableArguments, CustomReflectable {
     switch key.option {
     case .argument: nil
     case .flag: Flag(wrappedValue: false, name: .customLong(key.name), help: ArgumentHelp(Keys.help(key)))
-    case .value(let short):
+    case .value(let short, let also):
       Option<[String]>(
         wrappedValue: [],
-        name: NameSpecification((short.map { [.customShort($0)] } ?? []) + [.customLong(key.name)]),
+        name: NameSpecification(
+          (short.map { [.customShort($0)] } ?? []) + (also.map { [.customLong($0)] } ?? []) + [.customLong(key.name)]),
         help: ArgumentHelp(Keys.help(key), valueName: key.valueName),
         completion: key.choices.isEmpty ? nil : .list(key.choices))
     }

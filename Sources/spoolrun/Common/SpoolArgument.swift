@@ -232,11 +232,11 @@ enum JobNameCompletion {
   private static let most = 1000
 
   static let kind = CompletionKind.custom { (words: [String], _: Int, prefix: String) -> [String] in
-    names(words: words).filter { $0.begins(with: prefix) }
+    names(words).filter { $0.begins(with: prefix) }
   }
 
   /// - Parameter words: the command line so far, with the program's name.
-  private static func names(words: [String]) -> [String] {
+  static func names(_ words: [String]) -> [String] {
     let (owner, boot) = WorkerID.current()
     // A shell that completes has no place for an error.
     let named = try? Spool(location(words), owner: owner, boot: boot)
@@ -251,7 +251,7 @@ enum JobNameCompletion {
     } else if words.contains("url") || words.contains("wait") {
       // All that are not done.
       found = ((try? Steering(spool).jobs(for: .cancel, in: Gesture.cancel.sources)) ?? []).map(\.name)
-    } else if words.contains("status") {
+    } else if words.contains("status") || words.contains("explain") {
       found = [Directory.done, .new, .urgent, .partial, .hold, .failed].flatMap { (try? spool.list($0)) ?? [] }
     } else {
       found = (try? spool.list(.done)) ?? []

@@ -36,6 +36,8 @@ enum Terminal {
   static func error(_ message: String, _ priority: LogPriority = .error) {
     write(LogReader.current.text("spoolrun: \(message)", priority) + "\n", to: STDERR_FILENO)
   }
+  /// Tells a person what was done. Elsewhere, success is silent: cron would mail it.
+  static func say(_ message: String) { if isErrorTerminal { error(message, .info) } }
   static func log(_ line: String) { write(line + "\n", to: STDERR_FILENO) }
 
   /// - Returns: false if the reader has gone, or writing fails, such as on a full disk. Only the latter is reported,

@@ -58,13 +58,33 @@ struct AllowedSchemes {
   }
 }
 
+/// Tells a person whose jobs nobody runs how to start a worker.
+enum MissingWorker {
+  static func tell(of spool: Spool) throws(SpoolError) {
+    guard Terminal.isErrorTerminal else { return }
+    do throws(SpoolError) {
+      if try !WorkerFiles(spool).living().isEmpty { return }
+    } catch  where error.errno == .permissionDenied {
+      // A user who may only drop jobs.
+      return
+    }
+    if spool.isBesideFiles { return Terminal.say("the `spoolrun get` that was given before goes on with it") }
+    let place = escaped(spool.location)
+    Terminal.say("no worker runs: `spoolrun --once \(place)` runs what is due, `spoolrun \(place)` stays and runs all")
+  }
+}
+
 extension WorkerOptions {
   /// Takes in what the spool's `defaults` say, and prints what a person should know of it.
-  /// - Parameter authorities: of `--cacert`, which takes the place of `cacert:`.
-  mutating func takeDefaults(of spool: Spool, authorities: String?) throws {
+  /// - Parameters:
+  ///   - authorities: of `--cacert`, which takes the place of `cacert:`.
+  ///   - login: what takes the place of `netrc:` and `proxy:`.
+  mutating func takeDefaults(of spool: Spool, authorities: String?, _ login: LoginOptions? = nil) throws {
     let name = "\(escaped(spool.settingsLocation))/defaults"
     do {
       defaults = try spool.defaults()
+      networkKeys = login?.keys ?? networkKeys
+      defaults.network = defaults.network.replaced(by: networkKeys)
       network = try defaults.networkOptions(of: spool) { Terminal.error("\(name): \($0)", .warning) }
     } catch {
       throw ExitStatus.configuration.after("\(name): \(error)")

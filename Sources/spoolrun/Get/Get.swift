@@ -57,11 +57,18 @@ struct Get: ParsableCommand {
   @Flag(help: "Give files the time of modification that the server states.")
   var times = false
 
+  @OptionGroup var login: LoginOptions
+
   @Option(help: ArgumentHelp("Show progress bars: auto, always or never.", valueName: "when"))
   var progress = ProgressMode.auto
 
   @Flag(name: .shortAndLong, help: "Log each step.")
   var verbose = false
+
+  @Flag(
+    name: [.customShort("q"), .customShort("s"), .customLong("silent"), .customLong("quiet")],
+    help: "Print only what failed.")
+  var quiet = false
 
   @Option(
     help: ArgumentHelp("The spool for the jobs. (default: .spoolrun beside the file)", valueName: "spool"),
@@ -79,7 +86,7 @@ struct Get: ParsableCommand {
     let signals: Int32
     do { signals = try Terminal.stopSignals() } catch { throw ExitStatus.failure(error, "cannot watch for signals") }
     let location = try PersonalSpool.become(ownerOf: self.spool)
-    var items = try GetPlan(urls: urls, list: list, output: output, given: job.given).items()
+    var items = try GetPlan(urls: login.added(to: urls), list: list, output: output, given: job.given).items()
     let mask = umask(0o077)
     let place = try spool.map { try GetSpool.named($0) } ?? GetSpool.own(for: items, location)
     do {
@@ -91,7 +98,8 @@ struct Get: ParsableCommand {
       }
       let known = try order(items, in: place)
       let run = GetRun(
-        items, in: place.spool, options, signals: signals, progress, setsTimes: times, isVerbose: verbose)
+        items, in: place.spool, options, signals: signals, progress,
+        setsTimes: times, verbose ? .steps : quiet ? .failures : .results)
       let ends = try run.run(known)
       if list.from == nil { mistakes = zip(items, ends).filter { $1.isMistake }.map(\.0.job) }
       let status = GetEnd.worst(ends)
@@ -133,7 +141,7 @@ struct Get: ParsableCommand {
     options.endsWhenDone = !once
     let patience = patience.flatMap { duration($0) } ?? (Terminal.isErrorTerminal ? nil : 900)
     options.longestStandstill = patience.map { Int64($0) * 1000 }
-    try options.takeDefaults(of: place.spool, authorities: caFile)
+    try options.takeDefaults(of: place.spool, authorities: caFile, login)
     try options.prepareSharing(of: place.spool, isVerbose: verbose)
     _ = spoolrun_raise_descriptor_limit(UInt64(options.mostDescriptors))
     return options

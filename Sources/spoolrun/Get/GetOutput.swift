@@ -4,12 +4,15 @@ internal import SpoolStatus
 internal import SpoolWorker
 internal import Synchronization
 
+/// What a person wants to know.
+enum GetTelling { case failures, results, steps }
+
 /// What `spoolrun get` shows on standard error: progress bars, each file that is done, and at the end those that are
 /// not.
 final class GetOutput: Sendable {
   private let bars: StatusBars?
   private let printer: EventPrinter
-  private let isVerbose: Bool
+  private let telling: GetTelling
   /// The files as the person named them, by their jobs.
   private let names: [FileName: String]
   private let look = Terminal.look(STDERR_FILENO)
@@ -22,17 +25,18 @@ final class GetOutput: Sendable {
   /// Bytes that this command has fetched.
   private let gained = Mutex<UInt64>(0)
 
-  init(_ items: [GetItem], of spool: Spool, _ progress: ProgressMode, stays: Bool, isVerbose: Bool) {
+  init(_ items: [GetItem], of spool: Spool, _ progress: ProgressMode, stays: Bool, _ telling: GetTelling) {
     let bars = StatusBars(progress, .text)
-    (self.bars, self.stays, self.isVerbose) = (bars, stays, isVerbose)
+    (self.bars, self.stays, self.telling) = (bars, stays, telling)
     names = Dictionary(items.map { ($0.job.fileName, $0.shown) }) { first, _ in first }
-    printer = EventPrinter(of: spool.location, isVerbose: isVerbose, format: .text, reader: .currentButTerminal) {
+    printer = EventPrinter(of: spool.location, isVerbose: telling == .steps, format: .text, reader: .currentButTerminal)
+    {
       if let bars { bars.print($0) } else { Terminal.log($0) }
     }
   }
 
   /// Whether the person wants to know of what succeeds.
-  private var isTalkative: Bool { isVerbose || Terminal.isErrorTerminal }
+  private var isTalkative: Bool { telling == .steps || telling == .results && Terminal.isErrorTerminal }
 
   func update(_ progress: WorkerProgress) { bars?.update(progress) }
   func finishBars() { bars?.finish() }
@@ -49,11 +53,11 @@ final class GetOutput: Sendable {
   /// Prints what concerns the spool, and each file that is done. Other results are printed at the end.
   func report(_ event: Event) {
     let isOfOneJob = ["done", "failed", "rejected", "stopping", "waiting", "unfinished"].contains(event.name)
-    if isVerbose || !isOfOneJob { printer.print(event) }
+    if telling == .steps || !isOfOneJob { printer.print(event) }
     if event.name == "done", let job = event.job {
       tellDone(job, EventSentence(event, of: "", now: nil, look).figures)
     }
-    if event.name == "failed", !isVerbose { tellRetry(event.job, event.fields) }
+    if event.name == "failed", telling == .results { tellRetry(event.job, event.fields) }
   }
 
   /// Says why a file has to wait, once for each reason.
@@ -90,7 +94,9 @@ final class GetOutput: Sendable {
   func tell(_ items: [GetItem], _ ends: [GetEnd]) {
     let isTerminal = Terminal.isErrorTerminal
     let now = isTerminal ? Timestamp.now() : nil
+    let present = ends.count { $0 == .isThere }
     for (item, end) in zip(items, ends) {
+      if end == .isThere, telling == .failures || present > 1 && telling != .steps { continue }
       if end == .done {
         tellDone(item.job.fileName)
         continue
@@ -98,12 +104,15 @@ final class GetOutput: Sendable {
       Terminal.error("\(escaped(item.shown)): \(end.line(now: now, look).text)")
       if isTerminal, let advice = end.advice { Terminal.log("  \(advice)") }
     }
+    if present > 1, telling == .results {
+      Terminal.error("\(present) files are there already, and are what their receipts say; -v names them", .info)
+    }
     if let now, items.count > 1 { close(ends, now) }
   }
 
   /// - Parameter left: bytes of files that are not there yet.
   func tell(left: UInt64, in spool: Spool) {
-    guard left > 0 else { return }
+    guard left > 0, telling != .failures else { return }
     Terminal.error(
       "what has come so far, \(shortBytes(left)), is in \(escaped(spool.location)); the same command goes on with it",
       .info)

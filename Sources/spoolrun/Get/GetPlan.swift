@@ -13,6 +13,9 @@ struct GetPlan {
   let given: [(key: JobKey, text: String)]
 
   func items() throws -> [GetItem] {
+    if output == "-" {
+      throw refusal("-o -: nothing of a file is shown before all of it is verified: use -o FILE, and then cat FILE")
+    }
     try GivenJob.checked(by: "get") { if list.from == nil { try list.refuseWithoutFile() } }
     let place = GetPlace(output, isDirectory: isDirectory)
     let wanted = try list.from.map { try listed($0, place) } ?? place.name.map { [try file($0, urls)] } ?? files()

@@ -27,11 +27,11 @@ struct GetRun {
   ///   - signals: a signalfd(2).
   init(
     _ items: [GetItem], in spool: Spool, _ options: WorkerOptions, signals: Int32, _ progress: ProgressMode,
-    setsTimes: Bool, isVerbose: Bool
+    setsTimes: Bool, _ telling: GetTelling
   ) {
     self.setsTimes = setsTimes
     (self.items, self.spool, self.options, self.signals) = (items, spool, options, signals)
-    output = GetOutput(items, of: spool, progress, stays: options.endsWhenDone, isVerbose: isVerbose)
+    output = GetOutput(items, of: spool, progress, stays: options.endsWhenDone, telling)
   }
 
   /// - Parameter known: how the items ended for which nothing was ordered, by their number.

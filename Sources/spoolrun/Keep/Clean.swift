@@ -8,8 +8,8 @@ struct Clean: ParsableCommand {
     abstract: "Removes files that no job needs.",
     discussion: """
       Removes data whose job is gone, files in tmp older than 36 hours and records of entries that are gone; with \
-      --keep-done also old receipts. Never removes a job or a payload. Lists receipts whose payload is missing, but \
-      keeps them until they are old, too.
+      --keep-done also old receipts. Never removes a job or a downloaded file. Lists receipts whose file is missing, \
+      but keeps them until they are old, too.
 
       With --archive, moves old receipts into done/archive, to a directory for each month. verify, report, \
       status NAME and add --new still know them.
@@ -80,7 +80,7 @@ struct Clean: ParsableCommand {
     case .record: "\(verb) \(finding.place): the entry that it describes is gone"
     case .receipt: "\(verb) \(finding.place): a receipt older than \(keepDone ?? "")"
     case .archived: "\(dryRun ? "would archive" : "archived") \(receipts(finding.count)) in \(finding.place)"
-    case .missing: "\(finding.place): its payload is missing: \(finding.output ?? "")"
+    case .missing: "\(finding.place): its file is missing: \(finding.output ?? "")"
     case .oldArchive: "\(finding.place): an archive of version 0.2: contrib/unarchive makes receipts of it"
     case .stuck: finding.place
     case .noReceipt: "\(finding.place): no receipt"

@@ -6,7 +6,7 @@ internal import SystemPackage
 struct Doctor: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "doctor",
-    abstract: "Tries whether workers can use the file system of a spool.",
+    abstract: "Tries the file system of a spool.",
     discussion: """
       Prints what the file system can do, and whether it is fit, fit with limits, or unfit. Harmless to workers that \
       run. With --peer, also tries what another mount of the same spool shows, as another host would have it.
@@ -63,6 +63,7 @@ struct Init: ParsableCommand {
     umask(0o077)
     let location = spool.location ?? SpoolOpening.defaultLocation
     try SpoolOwner.become(of: location)
+    let isThere = NamedSpool.isSpool(location)
     do throws(SpoolError) {
       try Spool.create(location)
     } catch {
@@ -70,6 +71,10 @@ struct Init: ParsableCommand {
       throw ExitStatus.cannotCreate.after("\(escaped(location)) cannot be created: \(error)\(hint)")
     }
     let traits = try Fitness.traits(for: SpoolOpening.open(location, for: .changing), isVerbose: true)
-    for limit in traits?.limits ?? [] { Terminal.error("\(escaped(location)): \(limit)") }
+    let place = escaped(location)
+    for limit in traits?.limits ?? [] { Terminal.error("\(place): \(limit)") }
+    Terminal.say(
+      "\(place) is a spool\(isThere ? " already; nothing is changed" : ""): "
+        + "`spoolrun add --spool \(place) URL` drops a job, `spoolrun --once \(place)` runs what is due")
   }
 }

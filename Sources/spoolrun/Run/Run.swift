@@ -261,7 +261,7 @@ struct Run: ParsableCommand {
       case .missing(let error):
         self.init(
           status: error.errno == .noSuchFileOrDirectory ? .cannotCreate : ExitStatus(error, on: spool.kind),
-          text: "the output root: \(error)")
+          text: "the output directory: \(error)")
       case .misplaced, .moved: self.init(status: .configuration, text: "\(problem)")
       }
     }

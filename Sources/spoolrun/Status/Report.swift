@@ -60,6 +60,7 @@ struct Report: ParsableCommand {
         Terminal.write(page, to: STDOUT_FILENO)
       } else {
         try ReplacedFile.write(Array(page.utf8), to: output)
+        Terminal.say("\(escaped(output)) is written: open it in a browser")
       }
     } catch {
       throw ExitStatus.failure(error, escaped(spool.location))

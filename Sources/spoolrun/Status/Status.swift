@@ -74,7 +74,7 @@ struct Status: ParsableCommand {
     }
     // Whoever may not write to the spool sees it by this host's clock.
     for spool in spools { try? spool.learnClock() }
-    if !named.jobs.isEmpty { return try tell(of: named.jobs, in: spools) }
+    if !named.jobs.isEmpty { return try JobTelling(spools: spools, doubt: doubt).tell(of: named.jobs) }
     for (index, spool) in spools.enumerated() {
       if index > 0 { Terminal.print("") }
       do throws(SpoolError) { try show(spool) } catch { throw ExitStatus.failure(error, escaped(spool.location)) }
@@ -112,8 +112,15 @@ struct Status: ParsableCommand {
     let metrics = try MetricsReader(spool).read(&memory)
     try ReplacedFile.write(Array((metrics.text(.text) + memory.text(of: spool.location)).utf8), to: textfile)
   }
+}
 
-  private func tell(of jobs: [String], in spools: [Spool]) throws {
+/// Prints what has happened to jobs that a person names.
+struct JobTelling {
+  let spools: [Spool]
+  /// What else a name may be meant for that no job has.
+  let doubt: ([UInt8]) -> String
+
+  func tell(of jobs: [String]) throws {
     var isFirst = true
     var isComplete = true
     for bytes in RawArguments.bytes(of: jobs) {
@@ -130,7 +137,7 @@ struct Status: ParsableCommand {
       }
       if isFound { continue }
       let places = spools.map { escaped($0.location) }.joined(separator: ", ")
-      Terminal.error("\(escaped(bytes)): no such job in \(places)\(doubt(of: bytes))")
+      Terminal.error("\(escaped(bytes)): no such job in \(places)\(doubt(bytes))")
       isComplete = false
     }
     if !isComplete { throw ExitStatus.givenUp.code }

@@ -18,7 +18,7 @@ struct Wait: ParsableCommand {
   @Option(help: ArgumentHelp("Wait for at most this long, such as 2h. (default: without end)", valueName: "time"))
   var timeout: String?
 
-  @Flag(help: "Wait until no job waits or runs. Paused jobs and standing orders do not count.")
+  @Flag(help: "Wait until no job waits or runs. Paused jobs and subscriptions do not count.")
   var all = false
 
   @OptionGroup var spool: SpoolOption

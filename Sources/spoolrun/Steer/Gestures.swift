@@ -8,6 +8,31 @@ private struct GestureRun {
   let isVerbose: Bool
   /// Whether each of the jobs was found, and could be moved.
   var isComplete = true
+  /// The jobs that are as a person wants them now.
+  private var changed: Set<FileName> = []
+  var hasChanged: Bool { !changed.isEmpty }
+
+  init(_ gesture: Gesture, _ spool: Spool, isVerbose: Bool) {
+    (self.gesture, self.spool, self.isVerbose) = (gesture, spool, isVerbose)
+  }
+
+  /// Tells a person how many jobs were changed.
+  func tell() throws(SpoolError) {
+    let count = changed.count
+    if isVerbose || count == 0 && !isComplete { return }
+    if count == 0 { return Terminal.say("nothing to \(gesture.command)") }
+    let (jobs, isOne) = (count == 1 ? "1 job" : "\(count) jobs", count == 1)
+    switch gesture {
+    case .hold: Terminal.say("\(jobs) paused, in hold/")
+    case .cancel: Terminal.say("\(jobs) removed")
+    case .high: Terminal.say("\(jobs) \(isOne ? "starts" : "start") before all others")
+    case .normal, .low: Terminal.say("\(jobs) \(isOne ? "has" : "have") the priority \(gesture.rawValue)")
+    case .release, .retry:
+      let verb = gesture == .release ? isOne ? "goes on" : "go on" : isOne ? "is tried again" : "are tried again"
+      Terminal.say("\(jobs) \(verb)")
+      try MissingWorker.tell(of: spool)
+    }
+  }
 
   /// - Parameter text: as the person named a job, or several.
   mutating func run(_ text: [UInt8]) throws(SpoolError) {
@@ -74,6 +99,10 @@ private struct GestureRun {
   }
 
   private mutating func note(_ outcome: GestureOutcome, bytes: [UInt8]) {
+    switch outcome {
+    case .moved(let place, _), .due(let place), .removed(let place): changed.insert(place.job)
+    case .unchanged, .ambiguous, .taken, .directory, .notFound, .restless: break
+    }
     let report = GestureReport(outcome, of: gesture, name: bytes)
     if report.isProblem { fail(report.text) } else if isVerbose { Terminal.print(report.text) }
   }
@@ -102,7 +131,7 @@ struct GestureOptions: ParsableArguments {
   ///   - confirm: asks whether to go on with so many jobs; nil to ask nobody.
   func run(_ gesture: Gesture, all chosen: [Directory]?, confirm: ((Int) -> Bool)? = nil) throws {
     try NamedSpool.refuse(among: names, of: gesture.command, spool)
-    var runs = try spool.openAll().map { GestureRun(gesture: gesture, spool: $0, isVerbose: verbose) }
+    var runs = try spool.openAll().map { GestureRun(gesture, $0, isVerbose: verbose) }
     do throws(SpoolError) {
       if let chosen {
         var count = 0
@@ -115,6 +144,8 @@ struct GestureOptions: ParsableArguments {
       } else {
         for text in RawArguments.bytes(of: names) { try run(text, &runs) }
       }
+      let busy = runs.filter(\.hasChanged)
+      for run in busy.isEmpty ? Array(runs.prefix(1)) : busy { try run.tell() }
       if gesture == .cancel { try OwnSpools.removeDone(runs.map(\.spool)) }
     } catch {
       throw ExitStatus.failure(error, gesture.command)
@@ -206,7 +237,7 @@ struct Retry: ParsableCommand {
     }
     let retry = ServerRetry(spool: try options.spool.open(), host: server.lowercasedASCII)
     do throws(SpoolError) {
-      if try retry.run() { return }
+      if try retry.run() { return Terminal.say("\(escaped(server)) is asked again now") }
     } catch {
       throw ExitStatus.failure(error, "retry")
     }
@@ -241,7 +272,7 @@ struct Cancel: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "cancel",
     abstract: "Removes jobs and their data.",
-    discussion: "A running transfer stops within a second. Finished jobs and their payloads are kept.")
+    discussion: "A running transfer stops within a second. Finished jobs and their files are kept.")
 
   @OptionGroup var options: GestureOptions
 

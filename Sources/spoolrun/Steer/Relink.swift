@@ -48,7 +48,11 @@ struct Relink: ParsableCommand {
   private func tell(_ outcome: RelinkOutcome) throws {
     switch outcome {
     case .relinked(let from, let to):
-      if verbose { Terminal.print("\(from.display) -> \(to.display)") }
+      if verbose {
+        Terminal.print("\(from.display) -> \(to.display)")
+      } else {
+        Terminal.say("\(to.display) has the new URL")
+      }
       return
     case .refused(let place, let reason): Terminal.error("\(place.display): \(reason); nothing is changed")
     case .ambiguous(let places):

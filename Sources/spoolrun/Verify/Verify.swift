@@ -13,7 +13,7 @@ struct Verify: ParsableCommand {
       if a file is missing, has changed or cannot be checked.
 
       With --sums, reads no file and prints the receipts' digests as sha256sum, cksfv and the like do, with paths \
-      relative to the output root. Exits with status 1 if a receipt does not have the digest.
+      relative to the output directory. Exits with status 1 if a receipt does not have the digest.
       """)
 
   @OptionGroup var spool: SpoolOption
@@ -75,7 +75,10 @@ struct Verify: ParsableCommand {
       }
       return answer
     }
-    if !report(calls, bar) { throw ExitStatus.givenUp.code }
+    let isGood = report(calls, bar)
+    let (ended, bad) = (progress.now.ended, progress.now.bad)
+    if sums == nil { Terminal.say("\(ended - bad) sound" + (bad > 0 ? ", \(bad) not" : "")) }
+    if !isGood { throw ExitStatus.givenUp.code }
   }
 
   /// nil for all.

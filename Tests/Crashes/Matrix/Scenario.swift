@@ -40,6 +40,8 @@ struct Scenario: Sendable, CustomTestStringConvertible {
   var stride = 1
   /// Whether the hook `deliver` takes the payload, which it refuses at first.
   var delivers = false
+  /// Whether an order looks at the file itself.
+  var isWatched = false
   /// Whether each job's name is its output's.
   var isNamedByOutput = true
   let setUp: @Sendable (World) throws -> Void

@@ -9,6 +9,11 @@ extension Scenario {
       stride: 3, isNamedByOutput: false, setUp: { try $0.order() },
       answer: { world, request, reply in try world.answerOrder(request, reply) }),
     Scenario(
+      name: "subscription to a file",
+      jobs: [Job(output: "a.bin", before: Version.previous.bytes, isOrdered: true)], stride: 3,
+      isWatched: true, isNamedByOutput: false, setUp: { try $0.orderFile() },
+      answer: { _, request, reply in try Version.current.serve(request, reply) }),
+    Scenario(
       // Both look at the order; one of them fetches the list.
       name: "standing order, two workers",
       jobs: [Job(output: "a.bin", isOrdered: true), Job(output: "b.bin", isOrdered: true)],
@@ -22,6 +27,15 @@ extension World {
   fileprivate func order() throws {
     guard mkdir(spool.path("standing"), 0o700) == 0 else { throw TestSupportError("mkdir standing") }
     try writeFile(spool.path("standing/order"), Array("url: \(base)/list\nevery: 300d\nfirst: all\n".utf8))
+    try makeOrderDue()
+  }
+
+  /// An order to replace the last version of a file.
+  fileprivate func orderFile() throws {
+    guard mkdir(spool.path("standing"), 0o700) == 0 else { throw TestSupportError("mkdir standing") }
+    let text = "url: \(base)/a.bin\nevery: 300d\nentries: file\n"
+    try writeFile(spool.path("files/a.bin"), Version.previous.bytes)
+    try writeFile(spool.path("standing/order"), Array(text.utf8))
     try makeOrderDue()
   }
 

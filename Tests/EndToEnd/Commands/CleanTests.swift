@@ -53,10 +53,10 @@ import Testing
     let real = try await scene.spoolrun("clean")
     #expect(real.status == .exited(0) && real.errors == "", "\(real)")
     #expect(dry.output.replacing("would remove", with: "removed") == real.output)
-    #expect(real.output.contains("done/missing: its payload is missing: files/nowhere\n"), "\(real)")
+    #expect(real.output.contains("done/missing: its file is missing: files/nowhere\n"), "\(real)")
     #expect(filesBelow(scene.spool.root) == before.filter { !Self.removed.contains($0) })
     let again = try await scene.spoolrun("clean")
-    #expect(again.output == "done/missing: its payload is missing: files/nowhere\n")
+    #expect(again.output == "done/missing: its file is missing: files/nowhere\n")
   }
 
   @Test func `receipts go when they are old and it is asked to, payloads never`() async throws {

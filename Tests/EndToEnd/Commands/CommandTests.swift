@@ -88,7 +88,7 @@ import Testing
   @Test func addNamesTheOptionThatDoesNotExist() async throws {
     let spool = try TemporarySpool()
     let result = try await spoolrun("add", "--spool", spool.root, "--outpt", "x", "http://h/a")
-    #expect(result.exitStatus == 64 && result.errors.contains("Unknown option '--outpt'"), "\(result)")
+    #expect(result.exitStatus == 64 && result.errors.contains("unknown option '--outpt'"), "\(result)")
     #expect(spool.names("new") == [] && spool.names("tmp") == [])
   }
 

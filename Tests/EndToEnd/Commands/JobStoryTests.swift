@@ -51,6 +51,22 @@ import Testing
     #expect(result.status == .exited(0) && result.errors.isEmpty)
   }
 
+  @Test func `explain tells of codes and of jobs`() async throws {
+    try write("failed/a", "http://h/x\n" + Self.failed)
+    let job = try await spoolrun("explain", "--spool", directory.root, "a")
+    #expect(job.output == (try await spoolrun("status", "--spool", directory.root, "a").output), "\(job)")
+    #expect(job.output.contains("\n  The file is not there: look for its new place.\n"), "\(job)")
+    let codes = try await spoolrun("explain", "http-404", "disk-full", directory: "/")
+    #expect(codes.status == .exited(0) && codes.errors.isEmpty, "a code needs no spool: \(codes)")
+    for word in ["http-404: The server", "Permanent: ", "disk-full: No disk", "No attempt is counted"] {
+      #expect(codes.output.contains(word), "\(word): \(codes)")
+    }
+    let all = try await spoolrun("explain", directory: "/")
+    #expect(all.output.contains("\nmismatch-sha256 ") && all.output.split(separator: "\n").count > 40, "\(all)")
+    let none = try await spoolrun("explain", "--spool", directory.root, "http-404", "nosuch")
+    #expect(none.exitStatus == 1 && none.errors.contains("nosuch: no such job") && none.output != "", "\(none)")
+  }
+
   @Test func `jobs of one name, and jobs in a directory`() async throws {
     try write("new/a", "http://h/x\n")
     try write("failed/a", "http://h/x\n" + Self.failed)

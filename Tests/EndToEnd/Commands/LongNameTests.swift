@@ -17,7 +17,7 @@ import Testing
     for arguments in [[], ["--json"], ["--metrics"], ["--all"]] {
       let result = try await spoolrun(["status", "--spool", spool.root] + arguments)
       #expect(result.status == .exited(0), "\(result)")
-      if arguments.isEmpty { #expect(result.output.contains("failed (2)"), "\(result.output)") }
+      if arguments.isEmpty { #expect(result.output.contains("failed/: 2 failed"), "\(result.output)") }
     }
     for arguments in [["report", "-o", "/dev/null"], ["verify"], ["hold", "--all"], ["clean", "--dry-run"]] {
       let result = try await spoolrun(arguments + (arguments[0] == "clean" ? [spool.root] : ["--spool", spool.root]))

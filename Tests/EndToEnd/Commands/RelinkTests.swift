@@ -67,7 +67,7 @@ import Testing
       (["a", "http://h/y"], 1, "it is done/a"), (["z", "http://h/y"], 1, "no such job"),
       (["torn", "http://h/y"], 1, "no newline"), (["b", "http://h/y"], 1, "several jobs"),
       (["failed/c", "http://h/y"], 1, "has the same name"), (["b", "h/y?t0ken"], 64, "no scheme"),
-      (["b", "ftp://h/y"], 64, "not enabled"), (["b"], 64, "Missing"), (["../a", "http://h/y"], 1, "no such job"),
+      (["b", "ftp://h/y"], 64, "not enabled"), (["b"], 64, "missing"), (["../a", "http://h/y"], 1, "no such job"),
     ] as [([String], Int32, String)] {
       let result = try await spoolrun(["url", "--spool", spool.root] + arguments)
       #expect(result.exitStatus == status && result.errors.contains(words), "\(result)")

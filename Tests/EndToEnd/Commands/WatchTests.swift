@@ -66,7 +66,7 @@ struct WatchTests {
     // The selection has followed it.
     try await tmux.press("h")
     _ = try await waitForText(tmux, "new/bad -> hold/bad")
-    try await tmux.wait(for: "the held job") { $0.contains("paused (1)") && $0.contains { $0.hasPrefix("> bad") } }
+    try await tmux.wait(for: "the held job") { $0.contains("hold/: 1 paused") && $0.contains { $0.hasPrefix("> bad") } }
     try await tmux.press("l")
     _ = try await waitForText(tmux, "hold/bad -> new/bad")
     try await tmux.press("p")
@@ -119,7 +119,7 @@ struct WatchTests {
     let tmux = try await Tmux(columns: 80, rows: 24)
     try await watch(tmux)
     try await tmux.press("/", "1", "4", "2")
-    var lines = try await waitForText(tmux, "waiting (11 of 500)")
+    var lines = try await waitForText(tmux, "new/: 11 of 500 waiting")
     #expect(lines.last == "/142_" && lines[0] == "500 waiting")
     try await tmux.press("Enter", "j")
     _ = try await waitForText(tmux, "> \(name(142))")
@@ -216,7 +216,7 @@ struct WatchTests {
     let tmux = try await Tmux(columns: 120, rows: 24)
     try await watch(tmux)
     try writeFile(spool.path("hold/\(name(1))"), Array("http://h/other\n".utf8))
-    _ = try await waitForText(tmux, "paused (1)")
+    _ = try await waitForText(tmux, "hold/: 1 paused")
     try await tmux.press("j", "l")
     _ = try await waitForText(tmux, "hold/\(name(1)) cannot be moved: new/\(name(1)) has the same name")
     try writeFile(spool.path("new/later"), Array("http://h/x\n".utf8))

@@ -136,7 +136,7 @@ import Testing
     try drop("a")
     for mode in ["--once", "-v"] {
       let result = try await spoolrun(mode, "-d", spool.path(place), spool.root)
-      #expect(result.status == .exited(78) && result.errors.contains("the output root"), "\(result)")
+      #expect(result.status == .exited(78) && result.errors.contains("the output directory"), "\(result)")
     }
     #expect(spool.places(of: "a") == ["new/a"] && server.requests.isEmpty)
   }

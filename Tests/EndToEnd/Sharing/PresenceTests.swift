@@ -31,7 +31,8 @@ import Testing
     #expect(options["jobs"] as? Int == 3 && options["gate"] as? Bool == true && options["max-size"] == nil)
     let text = try await spoolrun("status", spool.root).output
     #expect(
-      text.contains("workers (1)\n  \(names[0])  runs 0 jobs, started ") && text.contains("waits: gate: "), "\(text)")
+      text.contains("workers/: 1 worker\n  \(names[0])  runs 0 jobs, started ") && text.contains("waits: gate: "),
+      "\(text)")
     let reason = "waits for the gate: --gate: exit status 1: closed for today"
     #expect(text.contains("\n  a ") && text.contains(reason), "\(text)")
     worker.send(signal: SIGTERM)

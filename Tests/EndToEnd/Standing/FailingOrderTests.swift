@@ -14,7 +14,8 @@ import Testing
     #expect(try spool.lastFailure("standing/pod")["retry"] != nil)
     let status = try await spoolrun("status", spool.root).output
     #expect(
-      status.contains("standing orders (1)") && status.contains("never checked, next in") && status.contains("http-404")
+      status.contains("standing/: 1 subscription") && status.contains("never checked, next in")
+        && status.contains("http-404")
     )
     server.answer("200 OK")
     #expect(try await spoolrun("retry", "--spool", spool.root, "pod").status == .exited(0))
@@ -80,7 +81,7 @@ import Testing
     try writeFile(spool.path("\(directory)/x"), Array("url: http://127.0.0.1:1/x\nevery: 1s\n".utf8))
     try setModificationTime(spool.path("\(directory)/x"), secondsFromNow: -60)
     let result = try await spool.once()
-    #expect(result.status == .exited(1) && result.errors.contains("belong to a standing order"), "\(result)")
+    #expect(result.status == .exited(1) && result.errors.contains("belong to a subscription"), "\(result)")
     // Corrected by its owner.
     #expect(try await spoolrun("retry", "--spool", spool.root, "x").status == .exited(0))
     #expect(spool.names("standing") == ["x"])

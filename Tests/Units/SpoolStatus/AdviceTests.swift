@@ -9,6 +9,16 @@ import Testing
     #expect(text.hasSuffix(".") && text.count > 15 && text.count < 120, "\(text)")
   }
 
+  @Test(arguments: FailureCode.allCases.flatMap(\.labels) + ["http-404", "http-503"])
+  func `each code is explained`(code: String) throws {
+    let lines = try #require(FailureExplanation(of: code)).lines
+    #expect(lines.count == 3 && lines.allSatisfy { $0.hasSuffix(".") && $0.count < 130 }, "\(lines)")
+    #expect(lines[1].hasPrefix("Permanent") == (FailureCode.row(of: code)?.failureClass == .permanent))
+  }
+
+  @Test(arguments: ["", "http", "http-", "404", "mismatch-DIGEST", "Cut"])
+  func `what is no code is not explained`(word: String) { #expect(FailureExplanation(of: word) == nil) }
+
   @Test func `a command is shown only as a shell would take it`() {
     func command(_ name: String, _ spool: String = "/srv/spool") -> String {
       Advice(for: "disk-full").command(for: FileName(name), of: spool)

@@ -31,11 +31,11 @@ import Testing
     let lines = text(width: 199)
     #expect(lines[0] == "1 running, 1 failed, 1 retrying, 99996 waiting, 1200 done")
     #expect(lines[1] == "1.00M of 4.00M (25%), 1.00M/s, 3s left")
-    #expect(lines[4] == "running (1)")
+    #expect(lines[4] == "cur/: 1 running")
     #expect(lines[5].hasPrefix("  日本語の名前.tar") && lines[5].hasSuffix("1.00M/4.00M   25%  1.00M/s      3s   1/12"))
     #expect(lines[7].hasSuffix("http-404: h answered 404: no such file\\x1b[2J"))
     #expect(lines[9].contains("next in 4m10s; stalled: no data for 60 s"))
-    #expect(lines.suffix(3) == ["waiting (99996)", "  w", "  … and 99995 more"])
+    #expect(lines.suffix(3) == ["new/: 99996 waiting", "  w", "  … and 99995 more"])
   }
 
   @Test func `at 80 columns they stand below`() {
@@ -65,7 +65,7 @@ import Testing
     let receipt = Array("http://h/x\n\(verified)\(done)".utf8)
     snapshot.recent = [try #require(receipt.withUnsafeBytes { DoneStatus(FileName("a"), $0) })]
     let lines = StatusTable(snapshot, look, width: 79) { _ in 10 }.lines.map(\.trimmed)
-    #expect(lines.suffix(2) == ["done (1200)", "  a  100M in 50s, 2.00M/s, 3m20s ago"])
+    #expect(lines.suffix(2) == ["done/: 1200 done", "  a  100M in 50s, 2.00M/s, 3m20s ago"])
   }
 
   @Test func `an empty spool says so`() {

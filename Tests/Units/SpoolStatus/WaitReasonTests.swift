@@ -140,7 +140,7 @@ import Testing
     for name in ["a", "b", "c"] { try write("new/\(name)", "http://h/x\n") }
     let snapshot = try SnapshotReader(spool, limit: 9, now: now).read()
     let lines = StatusTable(snapshot, Look(isColored: false), width: 120) { _ in 10 }.lines.map(\.trimmed)
-    #expect(lines.contains("waiting (3): waits for the gate: --gate: night only"))
+    #expect(lines.contains("new/: 3 waiting: waits for the gate: --gate: night only"))
     #expect(lines.count { $0.contains("waits for the gate") } == 1)
   }
 }

@@ -136,7 +136,7 @@ import Testing
       }
     ),
     (
-      "standing order",
+      "subscription",
       { one, other in
         let fixture = try Fixture()
         _ = try Drops(fixture.spool).subscribe("url: http://h/\(one)\nevery: 1h\n", as: jobName("a"))

@@ -1,0 +1,106 @@
+internal import ArgumentParser
+internal import Glibc
+internal import Spool
+
+/// Options of `get` that curl and wget have as well.
+struct LoginOptions: ParsableArguments {
+  @Option(
+    name: [.customShort("u"), .customLong("user")],
+    help: ArgumentHelp("Log in as this user. Others may see it in ps(1): --netrc is safer.", valueName: "name:password")
+  )
+  var user: String?
+
+  @Option(help: "The password, if --user has none.")
+  var password: String?
+
+  @Flag(name: [.customShort("n"), .customLong("netrc")], help: "Use the logins in ~/.netrc.")
+  var netrc = false
+
+  @Option(help: ArgumentHelp("Proxy for all transfers. (default: by the environment)", valueName: "url"))
+  var proxy: String?
+
+  func validate() throws {
+    if user == nil, password != nil { throw ValidationError("--password needs --user NAME") }
+    do throws(Defect) { _ = try asked() } catch { throw ValidationError("--\(error.reason)") }
+  }
+
+  /// What takes the place of keys in `defaults`.
+  var keys: NetworkKeys? { try? asked().network }
+
+  private func asked() throws(Defect) -> JobRequest {
+    var asked = JobRequest()
+    let given = ["netrc": netrc ? "yes" : nil, "proxy": proxy]
+    for key in JobKey.network { if let text = given[key.name] ?? nil { try asked.set(key, text) } }
+    return asked
+  }
+
+  /// The URLs with the login in those that have none.
+  func added(to urls: [String]) throws -> [String] {
+    guard let user else { return urls }
+    let parts = user.split(at: ":", maxSplits: 1, omittingEmptySubsequences: false)
+    guard let word = parts.count == 2 ? String(parts[1]) : password else {
+      throw ExitStatus.refusal("--user needs NAME:PASSWORD, or --password as well", by: "get")
+    }
+    if urls.isEmpty { throw ExitStatus.refusal("--user is for URLs, not for a list: use --netrc", by: "get") }
+    let login = "\(Self.encoded(String(parts[0]))):\(Self.encoded(word))@"
+    return urls.map { url in
+      guard let mark = url.utf8.firstRange(of: "://".utf8) else { return url }
+      let authority = url.utf8[mark.upperBound...].prefix { !"/?#".utf8.contains($0) }
+      return authority.contains(UInt8(ascii: "@")) ? url : url[..<mark.upperBound] + login + url[mark.upperBound...]
+    }
+  }
+
+  /// RFC 3986, section 2.1.
+  private static func encoded(_ text: String) -> String {
+    text.utf8.map { byte in
+      let isPlain =
+        UInt8(ascii: "0")...UInt8(ascii: "9") ~= byte || UInt8(ascii: "a")...UInt8(ascii: "z") ~= byte | 0x20
+      return isPlain ? String(UnicodeScalar(byte)) : "%" + hexadecimal(UInt64(byte), digits: 2).uppercased()
+    }.joined()
+  }
+}
+
+/// Options that curl, wget and aria2 have and spoolrun calls otherwise, or does not need.
+enum ForeignOption {
+  private static let answers: [(options: Set<String>, answer: String)] = [
+    (["-c", "-C", "--continue", "--continue-at"], "it always goes on where it stopped: leave this out"),
+    (["-O", "--output-document", "--remote-name-all"], "the URL names the file; -o FILE gives another name"),
+    (["-P", "--directory-prefix", "--output-dir"], "-o DIR/ names the directory"),
+    (["-i", "--input-file"], "--from FILE reads a list"),
+    (["-b", "--background"], "`spoolrun add URL` leaves a file to a worker in the background"),
+    (["-x"], "--proxy URL is for a proxy, --connections N for several connections"),
+    (["-k", "--insecure", "--no-check-certificate"], "certificates are checked; --cacert FILE trusts another"),
+    (["-L", "-f", "-S", "--location", "--fail", "--show-error"], "redirects are followed, errors are told: leave it"),
+    (["-N", "--timestamping", "--no-clobber"], "what is there already is never fetched again: leave this out"),
+    (["-r", "-m", "-p", "--recursive", "--mirror"], "no web site is crawled; --from FILE gets the files of a list"),
+    (["-A", "-U"], "--user-agent TEXT"), (["-e"], "--referer URL"), (["-t", "--retry"], "--tries N"),
+    (["-T", "--connect-timeout", "--max-time", "--read-timeout"], "--timeout TIME"),
+  ]
+
+  /// Exits with status 64, after a line that says what to write instead.
+  /// - Parameter arguments: without the program's name.
+  static func refuse(in arguments: [String]) {
+    guard let command = arguments.first, ["get", "add"].contains(command) else { return }
+    for argument in arguments.prefix(while: { $0 != "--" }).dropFirst() {
+      guard let (option, answer) = answer(to: argument) else { continue }
+      Terminal.error("\(option): \(answer); see `spoolrun \(command) --help`")
+      exit(ExitStatus.usage.rawValue)
+    }
+  }
+
+  /// The first option in a word such as `-qO-` or `--continue=yes` that has an answer, and this; nil if there is none.
+  static func answer(to argument: String) -> (option: String, answer: String)? {
+    let isLong = argument.begins(with: "--")
+    guard isLong || argument.begins(with: "-") else { return nil }
+    let options =
+      isLong
+      ? [String(argument.prefix(before: "="))]
+      : argument.unicodeScalars.dropFirst().prefix { $0 != "=" }.map { "-\($0)" }
+    for option in options {
+      if let row = answers.first(where: { $0.options.contains(option) }) { return (option, row.answer) }
+      // What follows it may be its value.
+      if ["-j", "-o", "-u", "-H"].contains(option) { return nil }
+    }
+    return nil
+  }
+}

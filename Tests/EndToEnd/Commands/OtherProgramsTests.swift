@@ -1,0 +1,86 @@
+import Glibc
+import TestSupport
+import Testing
+
+@testable import spoolrun
+
+/// What somebody types who knows curl or wget.
+@Suite struct OtherProgramsTests: GetScene {
+  let home: TemporaryDirectory
+
+  init() throws { home = try Self.makeHome() }
+
+  @Test(arguments: [
+    ("-c", "goes on"), ("--continue", "goes on"), ("-C-", "goes on"), ("-LO", "redirects"), ("-qO-", "-o FILE"),
+    ("-b", "spoolrun add"), ("--input-file=x", "--from"), ("-P", "-o DIR/"), ("-x", "--proxy"), ("-k", "--cacert"),
+  ])
+  func `an option of theirs is answered in one line, and nothing is done`(option: String, word: String) async throws {
+    let server = try simpleServer()
+    let result = try await get(option, server.url("/a"))
+    #expect(result.exitStatus == 64 && result.output == "", "\(result)")
+    #expect(result.errors.hasPrefix("spoolrun: -") && result.errors.contains(word), "\(result)")
+    #expect(result.errors.split(separator: "\n").count == 1 && server.requests.isEmpty, "\(result)")
+    #expect(names(in: here) == [])
+  }
+
+  @Test func `what they share is taken`() async throws {
+    let server = try simpleServer()
+    let result = try await get(
+      "-q", "--tries", "3", "-H", "X-Key: 1", "--limit-rate", "9M", "-o", "b", server.url("/a"))
+    #expect(result.status == .exited(0) && result.output + result.errors == "", "\(result)")
+    #expect(server.requests.first?.value("X-Key") == "1" && names(in: here) == ["b"])
+    let job = try #require(names(in: "\(spool)/done").first)
+    #expect(String(decoding: try readFile("\(spool)/done/\(job)"), as: UTF8.self).contains("attempts: 3\n"))
+  }
+
+  @Test(arguments: [["-u", "us3r:s3c/r@t"], ["--user=us3r", "--password=s3c/r@t"], ["--netrc"]])
+  func `a login goes to the server, and is shown nowhere`(options: [String]) async throws {
+    let server = try ScriptedServer { request, reply in
+      guard request.value("Authorization") != nil else {
+        return try reply.respond(
+          "401 Unauthorized", ["WWW-Authenticate: Basic realm=\"x\""], body: Array("no\n".utf8))
+      }
+      try reply.respond("200 OK", body: Array("payload\n".utf8))
+    }
+    try writeFile("\(home.path)/.netrc", Array("machine 127.0.0.1 login us3r password s3c/r@t\n".utf8))
+    #expect(chmod("\(home.path)/.netrc", 0o600) == 0)
+    let result = try await start(options + ["-v", server.url("/a")]).result()
+    #expect(result.status == .exited(0) && !result.errors.contains("s3c"), "\(result)")
+    #expect(server.requests.last?.value("Authorization") == "Basic dXMzcjpzM2MvckB0")
+  }
+
+  @Test func `a proxy is used, and its URL is checked`() async throws {
+    let server = try simpleServer()
+    let refused = try await get("--proxy", "here", "http://files.invalid/a")
+    #expect(refused.exitStatus == 64 && refused.errors.contains("--proxy: must be"), "\(refused)")
+    let result = try await get("--proxy", server.url(""), "http://files.invalid/a")
+    #expect(result.status == .exited(0), "\(result)")
+    #expect(server.requests(for: "http://files.invalid/a").count == 1)
+  }
+
+  @Test(arguments: [["-o", "-", "http://127.0.0.1:9/a"], ["--user", "u", "http://127.0.0.1:9/a"]])
+  func `what cannot be done is refused`(arguments: [String]) async throws {
+    let result = try await start(arguments).result()
+    #expect(result.exitStatus == 64 && result.errors.contains("see `spoolrun get --help`"), "\(result)")
+  }
+
+  @Test(arguments: [
+    (["hold"], "name jobs"), (["get", "--bogus", "u"], "unknown option '--bogus'"), (["subscribe"], "name a URL"),
+    (["url"], "missing expected"),
+    (["status", "--json", "--metrics"], "--metrics and"), (["hold", "-x"], "-x: unknown option"),
+    (["run", "--jobs", "x"], "the value 'x'"),
+  ])
+  func `all errors in a command line have one look`(arguments: [String], start: String) async throws {
+    let result = try await spoolrun(arguments)
+    #expect(
+      result.exitStatus == 64 && result.output == "" && result.errors.hasPrefix("spoolrun: \(start)"), "\(result)")
+    #expect(result.errors.split(separator: "\n").count == 1, "\(result)")
+  }
+
+  @Test(arguments: [
+    ("version", "--version"), ("unsubscribe", "cancel"), ("log", "status"), ("edit", "url"), ("wget", "get"),
+  ])
+  func `words of others lead to ours`(word: String, command: String) {
+    #expect(Suggestion.command(for: word, among: Spoolrun.commandNames) == command)
+  }
+}

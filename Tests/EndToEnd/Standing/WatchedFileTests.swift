@@ -1,0 +1,79 @@
+import Glibc
+import TestSupport
+import Testing
+
+/// `entries: file`: one file that is kept current.
+@Suite struct WatchedFileTests {
+  private func order(_ server: FeedServer, _ spool: TemporarySpool, _ more: String = "") throws {
+    try spool.order("geo", "url: \(server.url("/list.mmdb"))\nevery: 1d\nentries: file\n\(more)")
+  }
+
+  private func check(_ spool: TemporarySpool) async throws -> CommandResult {
+    try spool.makeOrderDue("geo")
+    return try await spool.once()
+  }
+
+  @Test func `it is fetched when it has changed, and a 304 moves nothing`() async throws {
+    let (server, spool) = (try FeedServer("one"), try TemporarySpool())
+    try order(server, spool, "output: geo/\n")
+    #expect(try await spool.once().status == .exited(0))
+    #expect(try spool.payload("geo/list.mmdb") == Array("one".utf8))
+    let before = server.checks.count
+    #expect(try await check(spool).status == .exited(0))
+    #expect(server.checks.count == before + 1 && server.checks.last?.value("If-None-Match") != nil)
+    server.put("two")
+    let result = try await check(spool)
+    #expect(result.status == .exited(0) && result.errors == "", "\(result)")
+    #expect(try spool.payload("geo/list.mmdb") == Array("two".utf8) && spool.payloads == ["geo/list.mmdb"])
+    #expect(spool.names("done").count == 2 && spool.names("tmp") == [] && spool.names("partial") == [])
+  }
+
+  @Test func `a version that is known is not fetched, whatever the server thinks of conditions`() async throws {
+    let body = Array("one".utf8)
+    let server = try ScriptedServer { _, reply in try reply.respond("200 OK", ["ETag: \"1\""], body: body) }
+    let spool = try TemporarySpool()
+    try spool.order("geo", "url: \(server.url("/x.mmdb"))\nevery: 1d\nentries: file\noutput: here.mmdb\n")
+    for _ in 0..<3 { #expect(try await check(spool).status == .exited(0)) }
+    #expect(spool.payloads == ["here.mmdb"] && spool.names("done").count == 1 && server.requests.count == 4)
+  }
+
+  @Test func `without a version it is fetched each time`() async throws {
+    let (server, spool) = (try FeedServer("one"), try TemporarySpool())
+    server.dropValidators()
+    try order(server, spool)
+    for text in ["one", "two"] {
+      server.put(text)
+      // The time of the check is the version then, in seconds.
+      try await waitUntil("the next second") { time(nil) % 2 == (text == "one" ? 0 : 1) }
+      #expect(try await check(spool).status == .exited(0))
+      #expect(try spool.payload("list.mmdb") == Array(text.utf8))
+    }
+  }
+
+  @Test func `what fails leaves the last version`() async throws {
+    let (server, spool) = (try FeedServer("one"), try TemporarySpool())
+    try order(server, spool)
+    _ = try await spool.once()
+    for status in ["404 Not Found", "500 Broken"] {
+      server.answer(status)
+      _ = try await check(spool)
+      #expect(try spool.payload("list.mmdb") == Array("one".utf8))
+      #expect(spool.names("standing") == ["geo"])
+    }
+    server.answer("200 OK")
+    server.put("two")
+    #expect(try await check(spool).status == .exited(0))
+    #expect(try spool.payload("list.mmdb") == Array("two".utf8))
+  }
+
+  @Test(arguments: ["signature: inline", "size: 5", "crc32: 00000000"])
+  func `what does not go with it is refused`(line: String) async throws {
+    let spool = try TemporarySpool()
+    try spool.order("geo", "url: http://127.0.0.1:9/x\nevery: 1d\nentries: file\n\(line)\n")
+    _ = try await spool.once()
+    #expect(spool.names("failed") == ["geo"])
+    let list = try await spoolrun(
+      "subscribe", "--spool", spool.root, "--entries", "rss", "-o", "x.bin", "http://h/feed")
+    #expect(list.exitStatus == 64 && list.errors.contains("is a directory"), "only a file has a path: \(list)")
+  }
+}
