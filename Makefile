@@ -22,7 +22,7 @@ SCRIPTS = .ci/run Benchmarks/setup Tests/Torture/hosts/setup Tests/Torture/power
   contrib/slurm/spoolrun.sbatch scripts/check-contrib Tests/Models/check debian/postinst debian/postrm debian/prerm
 PYTHON = Benchmarks Tests/Torture scripts/cpu.py scripts/nginx.py scripts/picture contrib/unarchive contrib/lists/zenodo \
   contrib/lists/pooch contrib/lists/huggingface contrib/hooks/resolve-s3 contrib/hooks/resolve-oauth contrib/hooks/resolve-huggingface \
-  contrib/aria2-rpc contrib/aria2-rpc/aria2-rpc Tests/Contrib
+  contrib/aria2-rpc contrib/aria2-rpc/aria2-rpc contrib/spoolrun-team Tests/Contrib
 
 # What `make install` puts below PREFIX, besides the programs. Distributions have other directories for some of it.
 MANUALS = man1/spoolrun.1 man5/spool.5 man7/spoolrun-log.7 man7/spoolrun-howto.7
@@ -74,6 +74,7 @@ test: setup build-tests all crash-rig
 # The programs of contrib that tests in Swift do not run.
 test-contrib: all
 	SPOOLRUN=$(PROGRAM) python3 -B Tests/Contrib/aria2_rpc.py
+	SPOOLRUN=$(PROGRAM) python3 -B Tests/Contrib/team.py
 
 # File systems differ in what moves, locks and flags do: /tmp is on a disk here, and a tmpfs there. Those tests that can
 # notice it, on a tmpfs. The crash tests are on one in any case.
