@@ -21,7 +21,8 @@ SCRIPTS = .ci/run Benchmarks/setup Tests/Torture/hosts/setup Tests/Torture/power
   contrib/hooks/failed-mail contrib/hooks/notify-ntfy contrib/hooks/healthchecks \
   contrib/slurm/spoolrun.sbatch scripts/check-contrib Tests/Models/check debian/postinst debian/postrm debian/prerm
 PYTHON = Benchmarks Tests/Torture scripts/cpu.py scripts/nginx.py scripts/picture contrib/unarchive contrib/lists/zenodo \
-  contrib/lists/pooch contrib/lists/huggingface contrib/hooks/resolve-s3 contrib/hooks/resolve-oauth contrib/hooks/resolve-huggingface
+  contrib/lists/pooch contrib/lists/huggingface contrib/hooks/resolve-s3 contrib/hooks/resolve-oauth contrib/hooks/resolve-huggingface \
+  contrib/aria2-rpc contrib/aria2-rpc/aria2-rpc contrib/spoolrun-team Tests/Contrib
 
 # What `make install` puts below PREFIX, besides the programs. Distributions have other directories for some of it.
 MANUALS = man1/spoolrun.1 man5/spool.5 man7/spoolrun-log.7 man7/spoolrun-howto.7
@@ -70,6 +71,12 @@ check: setup build-tests
 RELEASED = SPOOLRUN_PRODUCTS=$(CURDIR)/$(dir $(PROGRAM))
 test: setup build-tests all crash-rig
 	$(RELEASED) $(SWIFT) test --skip-build --disable-xctest
+	$(MAKE) -o all test-contrib
+
+# The programs of contrib that tests in Swift do not run.
+test-contrib: all
+	SPOOLRUN=$(PROGRAM) python3 -B Tests/Contrib/aria2_rpc.py
+	SPOOLRUN=$(PROGRAM) python3 -B Tests/Contrib/team.py
 
 # File systems differ in what moves, locks and flags do: /tmp is on a disk here, and a tmpfs there. Those tests that can
 # notice it, on a tmpfs. The crash tests are on one in any case.
@@ -318,7 +325,7 @@ tarball: all
 clean:
 	$(SWIFT) package clean
 
-.PHONY: all demo picture check check-contrib test test-tmpfs build-tests lint format model fuzz sanitize torture torture-quick \
+.PHONY: all demo picture check check-contrib test test-contrib test-tmpfs build-tests lint format model fuzz sanitize torture torture-quick \
   crowd crowd-apart hosts hosts-quick hosts-table random random-self-test \
   simulate simulate-coverage simulate-night simulate-self-test \
   pairs soak soak-self-test peers \

@@ -207,6 +207,8 @@ package enum FailureCode: String, CaseIterable, Sendable {
     case .badSignature: "The signature does not fit the file or the list."
     case .rollback: "The list of a subscription was signed before the last one."
     case .noVerifier: "The program that checks such signatures is missing, or gave no verdict."
+    case .wrongPiece:
+      "A piece of the file is wrong, whichever mirror sends it, or a mirror sent four wrong pieces in a row."
     case .mismatchSize: "The file does not have the declared size, or the server sent more than it had announced."
     case .mismatchDigest:
       "The file does not have the declared digest, or, if the job declares none, the one that the server states."

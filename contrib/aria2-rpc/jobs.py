@@ -1,0 +1,377 @@
+"""The jobs of a spool as aria2 would tell of them, and the commands that change them."""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import functools
+import hashlib
+import os
+import re
+import stat
+import subprocess
+import tempfile
+import time
+from datetime import datetime, timezone
+from pathlib import Path
+from urllib.parse import unquote
+
+MAXIMUM_TEXT = 4 << 20
+# The order counts: of several jobs of one name, the first is the one that its GID means.
+FOLDERS = {"cur": "active", "urgent": "waiting", "new": "waiting", "partial": "waiting", "hold": "paused",
+           "failed": "error", "done": "complete"}
+WAITING = ["urgent", "new", "partial", "hold"]
+STOPPED = ["failed", "done"]
+DIGESTS = {"sha-256": "sha256", "sha-512": "sha512", "sha-1": "sha1", "md5": "md5"}
+# Of spool(5), FAILURE CODES, those of aria2c(1), EXIT STATUS.
+CODES = {"timeout": 2, "http-404": 3, "http-410": 3, "unresolvable": 3, "stalled": 5, "no-network": 6, "connect": 6,
+         "disk-full": 9, "output-exists": 13, "bad-output": 16, "io": 17, "resolve": 19, "http-401": 24,
+         "malformed": 28, "http-503": 29}
+# spool(5), JOURNAL.
+JOURNAL = {b"requeued", b"urgent", b"relinked", b"started", b"response", b"checkpoint", b"cleared", b"interrupted",
+           b"failed", b"verified", b"published", b"done", b"checked", b"seen"}
+FIELD = re.compile(r'([a-z0-9-]+)=("(?:[^"\\]|\\.)*"|\S*)')
+ESCAPE = re.compile(r'\\(x[0-9a-fA-F]{2}|.)')
+renameat2 = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
+
+
+class Refused(Exception):
+    """An error for the client. The codes are those of aria2 and of JSON-RPC 2.0."""
+
+    def __init__(self, message: str, code: int = 1):
+        super().__init__(message)
+        self.code = code
+
+
+def move(old: bytes, new: bytes) -> None:
+    """Renames, and replaces nothing (rename(2), RENAME_NOREPLACE)."""
+    if renameat2:
+        if renameat2(-100, old, -100, new, 1) == 0:
+            return
+        number = ctypes.get_errno()
+        if number not in (errno.EINVAL, errno.ENOSYS):
+            raise OSError(number, os.strerror(number), os.fsdecode(new))
+    if os.path.lexists(new):
+        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), os.fsdecode(new))
+    os.rename(old, new)
+
+
+@functools.lru_cache(maxsize=300_000)
+def gid_of(name: bytes) -> str:
+    """Of the name, which is a job's own in all states; so it stays the same."""
+    return hashlib.sha256(name).hexdigest()[:16]
+
+
+def shown(name: bytes) -> str:
+    return name.decode("utf-8", "backslashreplace")
+
+
+def public(url: str) -> str:
+    """A URL without user name, password, query and fragment, as everything else shows it."""
+    found = re.match(r"([A-Za-z][A-Za-z0-9+.-]*://)(?:[^/?#]*@)?([^?#]*)", url)
+    return found[1] + found[2] if found else ""
+
+
+def fields(value: str) -> dict[str, str]:
+    """The fields of a journal line."""
+    def plain(found: re.Match) -> str:
+        return chr(int(found[1][1:], 16)) if len(found[1]) == 3 else found[1]
+    return {key: ESCAPE.sub(plain, text[1:-1]) if text.startswith('"') else text for key, text in FIELD.findall(value)}
+
+class Job:
+    """A job as its file was at a moment."""
+
+    def __init__(self, spool: "Spool", folder: str, name: bytes, file: bytes, status: os.stat_result):
+        self.spool, self.folder, self.name, self.file, self.status = spool, folder, name, file, status
+        self.stamp = None
+        self.keys: dict[str, list[str]] = {}
+        self.journal: dict[str, dict[str, str]] = {}
+
+    @property
+    def gid(self) -> str:
+        return gid_of(self.name)
+
+    def read(self) -> None:
+        """Reads the text, unless the file is what it was."""
+        self.status = os.lstat(self.spool.path(self.folder, self.file))
+        stamp = self.status.st_ino, self.status.st_size, self.status.st_mtime_ns, self.status.st_ctime_ns
+        if stamp == self.stamp:
+            return
+        self.stamp, self.keys, self.journal = stamp, {}, {}
+        with open(self.spool.path(self.folder, self.file), "rb") as file:
+            text = file.read(MAXIMUM_TEXT)
+        # A journal that another user has written is not believed.
+        believed = self.status.st_uid == self.spool.owner
+        for line in text.split(b"\n"):
+            line = shown(line.removesuffix(b"\r"))
+            key, colon, value = line.partition(": ")
+            if colon and key in ("response", "verified", "failed", "interrupted", "done", "started"):
+                if believed:
+                    self.journal[key] = fields(value) | {"time": value.split(" ")[0]}
+                    if key == "started":
+                        self.journal.pop("failed", None)
+            elif colon and re.fullmatch(r"[a-z][a-z0-9@.-]*", key):
+                self.keys.setdefault(key, []).append(value.strip())
+            elif "://" in line and not line.startswith("#"):
+                self.keys.setdefault("url", []).append(line.split("\t")[0].strip())
+
+    def request(self) -> bytes:
+        """The text without the journal."""
+        with open(self.spool.path(self.folder, self.file), "rb") as file:
+            lines = file.read(MAXIMUM_TEXT).split(b"\n")
+        return b"\n".join(line for line in lines if line.partition(b": ")[0] not in JOURNAL)
+
+    @property
+    def is_order(self) -> bool:
+        return "every" in self.keys
+
+    @property
+    def urls(self) -> list[str]:
+        return [public(url) for url in self.keys.get("url", [])]
+
+    @property
+    def output(self) -> str:
+        said = self.journal.get("done", {}).get("output") or self.keys.get("output", [""])[0]
+        if said and not said.endswith("/"):
+            return said
+        last = unquote(self.urls[0].rstrip("/").rpartition("/")[2]) if self.urls else ""
+        return said + (last.rpartition("/")[2] or shown(self.name))
+
+    @property
+    def directory(self) -> str:
+        if "directory" in self.journal.get("done", {}):
+            return self.journal["done"]["directory"]
+        return self.spool.directory(self.keys.get("root", [None])[0])
+
+    @property
+    def path(self) -> str:
+        return os.path.join(self.directory, self.output)
+
+    def lengths(self) -> tuple[int, int]:
+        """The size so far, and in all; 0 if that is not known."""
+        verified = self.journal.get("verified", {}).get("size")
+        total = int(verified or self.journal.get("response", {}).get("size") or self.keys.get("size", ["0"])[0])
+        if self.folder == "done":
+            return total, total
+        try:
+            return os.stat(self.spool.path("partial", self.name + b".part")).st_size, total
+        except OSError:
+            return 0, total
+
+    def tell(self, wanted: list[str] | None = None) -> dict:
+        if wanted is not None and not isinstance(wanted, list):
+            raise Refused("The keys are no array.", -32602)
+        done, total = self.lengths()
+        complete = self.folder == "done"
+        status = {
+            "gid": self.gid, "status": FOLDERS[self.folder], "dir": self.directory, "totalLength": str(total),
+            "completedLength": str(done), "uploadLength": "0", "uploadSpeed": "0",
+            "downloadSpeed": str(self.spool.rate(self, done)), "connections": "1" if self.folder == "cur" else "0",
+            "numPieces": "1", "pieceLength": str(total), "bitfield": "80" if complete else "00",
+            "files": [{"index": "1", "path": self.path, "length": str(total), "completedLength": str(done),
+                       "selected": "true", "uris": [{"uri": url, "status": "used"} for url in self.urls]}],
+        }
+        failure = self.journal.get("failed")
+        if complete:
+            status["errorCode"] = "0"
+            status["errorMessage"] = ""
+        elif failure and self.folder != "cur":
+            code = failure.get("code", "")
+            status["errorCode"] = str(CODES.get(code, 1))
+            status["errorMessage"] = f"{code}: {failure.get('reason', '')}"
+        return {key: value for key, value in status.items() if not wanted or key in wanted}
+
+    def options(self) -> dict[str, str]:
+        """Without what may be secret, such as header fields."""
+        options = {"dir": self.directory, "out": self.output, "split": self.keys.get("connections", ["1"])[0]}
+        for name, key in DIGESTS.items():
+            if key in self.keys:
+                options["checksum"] = f"{name}={self.keys[key][0]}"
+        return options
+
+
+class Spool:
+    """The files of a spool, and the commands that change it."""
+
+    def __init__(self, root: str, program: str, directory: str | None):
+        self.root = os.path.abspath(root)
+        self.program, self.output_root = program, directory
+        self.owner = os.stat(self.root).st_uid
+        if self.owner != os.geteuid():
+            raise Refused(f"{root} belongs to another user; run this as that one")
+        self.scratch = tempfile.TemporaryDirectory(prefix="aria2-rpc.")
+        self.listings: dict[str, tuple[int, list[Job]]] = {}
+        self.rates: dict[str, tuple[float, int, int]] = {}
+        self.removed: dict[str, dict] = {}
+        self.run("init", "--spool", self.scratch.name)
+
+    def path(self, folder: str, name: bytes) -> bytes:
+        return os.path.join(os.fsencode(self.root), folder.encode(), name)
+
+    def directory(self, root: str | None = None) -> str:
+        """The output directory."""
+        if root:
+            return os.path.realpath(os.path.join(self.root, "roots", root))
+        if not self.output_root:
+            self.output_root = self.worker().get("directory")
+        return os.path.realpath(self.output_root or os.path.join(self.root, "files"))
+
+    def worker(self) -> dict[str, str]:
+        """The options of the worker that started last."""
+        try:
+            files = sorted(Path(self.root, "workers").iterdir(), key=lambda file: file.stat().st_mtime)
+            text = files[-1].read_text(errors="replace")
+            return fields(next(line for line in text.split("\n") if line.startswith("options: ")))
+        except (OSError, IndexError, StopIteration):
+            return {}
+
+    def run(self, *words: str | bytes, text: bytes = b"") -> str:
+        result = subprocess.run([self.program, *words], input=text, capture_output=True, check=False,
+                                timeout=60)
+        if result.returncode != 0:
+            said = result.stderr.decode("utf-8", "backslashreplace").splitlines() or [f"status {result.returncode}"]
+            reason = re.sub(r"^(spoolrun|Error): (standard input:\d+: )?", "", said[0])
+            raise Refused(re.sub(r"; (--ignore-unknown leaves it out; )?nothing is dropped$", "", reason))
+        return result.stdout.decode("utf-8", "backslashreplace")
+
+    # Reading.
+
+    def listing(self, folder: str) -> list[Job]:
+        """The jobs of a directory, by their times. Their texts are not read yet."""
+        status = os.stat(self.path(folder, b""))
+        known = self.listings.get(folder)
+        if known and known[0] == status.st_mtime_ns:
+            return known[1]
+        old = {job.file: job for job in known[1]} if known else {}
+        jobs = []
+        with os.scandir(self.path(folder, b"")) as entries:
+            for entry in entries:
+                name = entry.name.rpartition(b":")[0] if folder == "cur" else entry.name
+                if not name or name.startswith(b".") or name.endswith(b".part"):
+                    continue
+                job = old.get(entry.name)
+                if not job or job.status.st_ino != entry.inode():
+                    try:
+                        job = Job(self, folder, name, entry.name, entry.stat(follow_symlinks=False))
+                    except FileNotFoundError:
+                        continue
+                if stat.S_ISREG(job.status.st_mode):
+                    jobs.append(job)
+        jobs.sort(key=lambda job: job.status.st_mtime_ns)
+        # A change within the clock's grain would leave the directory's time as it is.
+        settled = time.time_ns() - status.st_mtime_ns > 1_000_000_000
+        self.listings[folder] = (status.st_mtime_ns if settled else 0, jobs)
+        return jobs
+
+    def text(self, job: Job) -> Job | None:
+        """The job with its text; nothing if it has moved, or is a subscription."""
+        try:
+            job.read()
+        except FileNotFoundError:
+            return None
+        except PermissionError:
+            pass
+        return None if job.is_order else job
+
+    def jobs(self, folders: list[str]) -> list[Job]:
+        """Subscriptions can be in two of these directories."""
+        return [job for folder in folders for job in self.listing(folder)
+                if folder not in ("hold", "failed") or self.text(job)]
+
+    def find(self, gid: str) -> Job:
+        if not isinstance(gid, str):
+            raise Refused("The GID is no text.", -32602)
+        # A job that moves while the directories are read may be missed.
+        for _ in range(3):
+            for folder in FOLDERS:
+                for job in self.listing(folder):
+                    if job.gid == gid and (found := self.text(job)):
+                        return found
+            time.sleep(0.05)
+        raise Refused(f"GID {gid} is not found")
+
+    def rate(self, job: Job, size: int) -> int:
+        """By how much the data has grown a second, since an earlier look."""
+        if job.folder != "cur":
+            self.rates.pop(job.gid, None)
+            return 0
+        now = time.monotonic()
+        then, before, rate = self.rates.get(job.gid, (now, size, 0))
+        if now - then >= 0.8:
+            rate = max(0, int((size - before) / (now - then)))
+            self.rates[job.gid] = (now, size, rate)
+        elif job.gid not in self.rates:
+            self.rates[job.gid] = (now, size, 0)
+        return rate
+
+    # Changing.
+
+    def checked(self, text: bytes, *words: str) -> list[tuple[bytes, bytes]]:
+        """The names and texts of the jobs that `spoolrun add` makes of this, in a spool that nobody works on."""
+        try:
+            allowed = Path(self.root, "protocols").read_bytes()
+            Path(self.scratch.name, "protocols").write_bytes(allowed)
+        except FileNotFoundError:
+            Path(self.scratch.name, "protocols").unlink(missing_ok=True)
+        self.run("add", "--spool", self.scratch.name, "--from", "-", *words, text=text)
+        jobs = []
+        for path in sorted(Path(self.scratch.name, "new").iterdir()):
+            jobs.append((os.fsencode(path.name), path.read_bytes()))
+            path.unlink()
+        if not jobs:
+            raise Refused("there is nothing to download")
+        return jobs
+
+    def drop(self, name: bytes, text: bytes, folder: str) -> str:
+        """Puts a job into `new`, or into `hold`, under its name or another that is free."""
+        if not text.endswith(b"# complete\n"):
+            text += b"# complete\n"
+        draft = self.path("tmp", b"aria2-rpc.%d" % os.getpid())
+        # So that nothing is left of a call that was cut.
+        Path(os.fsdecode(draft)).unlink(missing_ok=True)
+        with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        stem, number = name[:170].decode("utf-8", "ignore").encode(), 1
+        while True:
+            taken = any(os.path.lexists(self.path(each, name)) for each in [*FOLDERS, "standing"])
+            if not taken and all(job.name != name for job in self.listing("cur")):
+                try:
+                    move(draft, self.path(folder, name))
+                    break
+                except FileExistsError:
+                    pass
+            number += 1
+            name = stem + b"~%d" % number
+        descriptor = os.open(self.path(folder, b""), os.O_RDONLY)
+        os.fsync(descriptor)
+        os.close(descriptor)
+        return gid_of(name)
+
+    def steer(self, gid: str, command: str, folders: list[str], refusal: str) -> Job:
+        """Runs a command on a job that is in one of these directories."""
+        for turn in range(3):
+            job = self.find(gid)
+            if job.folder not in folders:
+                raise Refused(refusal)
+            try:
+                self.run(command, "--spool", self.root, "--", job.folder.encode() + b"/" + job.name)
+                return job
+            except Refused:
+                # It may have moved meanwhile.
+                if turn == 2:
+                    raise
+        raise Refused(refusal)
+
+    def archive(self, job: Job) -> None:
+        """Moves a receipt to where `spoolrun clean --archive` moves it: nothing is lost."""
+        written = job.journal.get("done", {}).get("time", "")
+        month = written[:7] if re.match(r"\d{4}-\d\d-", written) else datetime.now(timezone.utc).strftime("%Y-%m")
+        for number in range(1, 1000):
+            place = self.path("done/archive", (month if number == 1 else f"{month}~{number}").encode())
+            os.makedirs(place, mode=0o700, exist_ok=True)
+            try:
+                return move(self.path("done", job.name), os.path.join(place, job.name))
+            except FileExistsError:
+                continue
