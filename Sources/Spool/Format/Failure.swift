@@ -226,6 +226,7 @@ package enum FailureCode: String, CaseIterable, Sendable {
     case .noNetwork: "This host has no network."
     case .proxy: "The proxy cannot be resolved or reached, asks for a login, or sends no usable answer."
     case .io: "Reading or writing the spool or the output failed."
+    case .noPieces: "The list of the file's pieces is not in the spool, or is not the one that the job names."
     case .unsigned:
       "Nobody vouches for the file, or for the list of a subscription, and defaults says signed: required."
     case .unknownKey: "No key of the spool has made the signature, or its keys cannot be trusted."
