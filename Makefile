@@ -77,6 +77,7 @@ test: setup build-tests all crash-rig
 test-contrib: all
 	SPOOLRUN=$(PROGRAM) python3 -B Tests/Contrib/aria2_rpc.py
 	SPOOLRUN=$(PROGRAM) python3 -B Tests/Contrib/team.py
+	SPOOLRUN=$(PROGRAM) python3 -B Tests/Contrib/confined.py
 
 # File systems differ in what moves, locks and flags do: /tmp is on a disk here, and a tmpfs there. Those tests that can
 # notice it, on a tmpfs. The crash tests are on one in any case.

@@ -1,8 +1,12 @@
+#define _GNU_SOURCE 1
 #include "CCurl.h"
 #include "DlopenNote.h"
 #include <dlfcn.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 /// The functions of libcurl that are called from here or from Swift, without the prefix curl_.
 #define FUNCTIONS(each) \
@@ -124,6 +128,9 @@ CURLcode ccurl_set_open_socket(CURL *easy, curl_opensocket_callback function) {
 }
 CURLcode ccurl_set_close_socket(CURL *easy, curl_closesocket_callback function) {
   return library.easy_setopt(easy, CURLOPT_CLOSESOCKETFUNCTION, function);
+}
+int ccurl_socket(int family, int type, int protocol) {
+  return (int)syscall(SYS_socket, (long)family, (long)(type | SOCK_CLOEXEC), (long)protocol);
 }
 CURLcode ccurl_get_long(CURL *easy, CURLINFO info, long *value) { return library.easy_getinfo(easy, info, value); }
 CURLcode ccurl_get_offset(CURL *easy, CURLINFO info, curl_off_t *value) {

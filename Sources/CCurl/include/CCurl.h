@@ -43,6 +43,11 @@ CURLcode ccurl_set_progress(CURL *easy, curl_xferinfo_callback function);
 CURLcode ccurl_set_open_socket(CURL *easy, curl_opensocket_callback function);
 CURLcode ccurl_set_close_socket(CURL *easy, curl_closesocket_callback function);
 
+/// socket(2) with SOCK_CLOEXEC. glibc's passes on the upper halves of the registers, which its caller may leave
+/// undefined, and a filter of seccomp such as RestrictAddressFamilies= (systemd.exec(5)) compares them, too. Here they
+/// are defined.
+int ccurl_socket(int family, int type, int protocol);
+
 CURLcode ccurl_get_long(CURL *easy, CURLINFO info, long *value);
 CURLcode ccurl_get_offset(CURL *easy, CURLINFO info, curl_off_t *value);
 CURLcode ccurl_get_pointer(CURL *easy, CURLINFO info, void **value);

@@ -209,7 +209,11 @@ package enum FailureCode: String, CaseIterable, Sendable {
     case .noVerifier: "The program that checks such signatures is missing, or gave no verdict."
     case .wrongPiece:
       "A piece of the file is wrong, whichever mirror sends it, or a mirror sent four wrong pieces in a row."
-    case .mismatchSize: "The file does not have the declared size, or the server sent more than it had announced."
+    case .mismatchSize:
+      """
+      The file does not have the declared size, or not as many bytes as its pieces, or the server sent more than it had \
+      announced.
+      """
     case .mismatchDigest:
       "The file does not have the declared digest, or, if the job declares none, the one that the server states."
     case .otherKind:
@@ -226,7 +230,7 @@ package enum FailureCode: String, CaseIterable, Sendable {
     case .noNetwork: "This host has no network."
     case .proxy: "The proxy cannot be resolved or reached, asks for a login, or sends no usable answer."
     case .io: "Reading or writing the spool or the output failed."
-    case .noPieces: "The list of the file's pieces is not in the spool, or is not the one that the job names."
+    case .noPieces: "The list that pieces names is not in the spool, or was changed."
     case .unsigned:
       "Nobody vouches for the file, or for the list of a subscription, and defaults says signed: required."
     case .unknownKey: "No key of the spool has made the signature, or its keys cannot be trusted."

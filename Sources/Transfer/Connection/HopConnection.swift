@@ -115,7 +115,7 @@ final class OpenSockets {
   private var openers: [Int32: ObjectIdentifier] = [:]
 
   func open(_ address: curl_sockaddr, for opener: AnyObject? = nil) -> curl_socket_t {
-    let descriptor = socket(address.family, address.socktype | Int32(SOCK_CLOEXEC.rawValue), address.protocol)
+    let descriptor = ccurl_socket(address.family, address.socktype, address.protocol)
     if descriptor >= 0 {
       descriptors.insert(descriptor)
       openers[descriptor] = opener.map { ObjectIdentifier($0) }

@@ -94,6 +94,7 @@ struct NoticeExampleTests {
     guard hasServer else { return }
     let said = try mail.said
     #expect(said.contains("RCPT TO:<me@example.org>") && said.contains { $0.hasPrefix("RCPT TO:<root@") }, "\(said)")
+    #expect(said.contains { $0.hasPrefix("To: me@example.org, root@") }, "\(said)")
     #expect(said.contains("Subject: spoolrun: a failed: http-404") && said.contains("code:      http-404"), "\(said)")
   }
 

@@ -155,7 +155,7 @@ import Testing
     let permanent: Set<FailureCode> = [
       .malformed, .badOutput, .outputExists, .tooLarge, .expired, .redirect, .protocol, .encoded, .mismatch,
       .unresolvable, .privateAddress, .serverAway,
-      .killsWorker, .unsigned, .unknownKey, .expiredKey, .revokedKey,
+      .killsWorker, .unsigned, .unknownKey, .expiredKey, .revokedKey, .noPieces,
     ]
     for code in FailureCode.allCases where code != .http {
       #expect((code.failureClass == .permanent) == permanent.contains(code), "\(code)")
