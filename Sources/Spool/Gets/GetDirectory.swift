@@ -80,15 +80,17 @@ package final class GetDirectory {
     } catch  where [.notDirectory, .tooManySymbolicLinkLevels, .permissionDenied].contains(error.errno) {
       return .unusable("what is called \(name) there is not one of yours")
     }
+    let identity = try file.status()
+    // Before the lock, which its owner could keep for ever.
+    guard identity.owner == geteuid() else { return .unusable("\(name) there belongs to another user") }
     var isLocked = false
     do throws(SpoolError) {
       isLocked = try file.lockShared()
       if !isLocked { return nil }
     } catch  where error.call == .lock {
+      // There are no locks here.
     }
-    let identity = try file.status()
     guard try system.statusIfPresent(above.number, path)?.isSameFile(as: identity) == true else { return nil }
-    guard identity.owner == geteuid() else { return .unusable("\(name) there belongs to another user") }
     if identity.permissions & 0o077 != 0 { try file.setPermissions(0o700) }
     guard try file.status().permissions & 0o077 == 0 else {
       if isNew { try system.removeDirectory(above.number, path) }
