@@ -97,7 +97,12 @@ package final class GetDirectory {
       return .unusable("its file system cannot keep others out of \(name)")
     }
     var entry = try known(file, identity, parent, records)
-    if entry == nil { entry = try adopted(file, identity, parent, records) }
+    do throws(SpoolError) {
+      if entry == nil { entry = try adopted(file, identity, parent, records) }
+    } catch  where error.call == .link && !error.isDiskFull {
+      if isNew { try system.removeDirectory(above.number, path) }
+      return .unusable("its file system has no symbolic links")
+    }
     guard let entry else {
       return .unusable("\(name) there is none that `spoolrun get` has made for you there")
     }
@@ -142,10 +147,8 @@ package final class GetDirectory {
       try system.symbolicLink(Path(random), file.number, mark)
     } catch  where error.errno == .fileExists {
       // Another command does the same.
-    } catch  where [.notPermitted, .notSupported, .invalidArgument, .noFunction].contains(error.errno) {
-      // FAT has no links. The trial of a spool would find it unfit, too.
     }
-    let token = try orNil(system.readLink(file.number, mark), on: .noSuchFileOrDirectory, .invalidArgument) ?? []
+    let token = try system.readLink(file.number, mark)
     let entry = GetRecords.Entry(inode: identity.inode, token: String(decoding: token, as: UTF8.self))
     try records.save(entry, of: parent)
     return entry

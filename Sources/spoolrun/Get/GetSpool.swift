@@ -26,6 +26,10 @@ struct GetSpool {
     makeDirectories(above: state, mode: 0o700)
     let parent = items.first?.directory ?? "/"
     let former = isDirectory("\(state)/\(Directory.files.rawValue)") ? try PersonalSpool.open(state) : nil
+    let records: GetRecords
+    do throws(SpoolError) { records = try GetRecords(state) } catch {
+      throw ExitStatus.cannotCreate.after("\(escaped(state)) cannot be created: \(error)")
+    }
     do throws(SpoolError) {
       if let former {
         for item in items where try isUndone(item, in: former) {
@@ -33,7 +37,6 @@ struct GetSpool {
           return GetSpool(former)
         }
       }
-      let records = try GetRecords(state)
       switch try GetDirectory.open(in: parent, records) {
       case .opened(let directory):
         var found = try beside(directory)
