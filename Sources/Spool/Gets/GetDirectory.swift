@@ -80,22 +80,29 @@ package final class GetDirectory {
     } catch  where [.notDirectory, .tooManySymbolicLinkLevels, .permissionDenied].contains(error.errno) {
       return .unusable("what is called \(name) there is not one of yours")
     }
+    let identity = try file.status()
+    // Before the lock, which its owner could keep for ever.
+    guard identity.owner == geteuid() else { return .unusable("\(name) there belongs to another user") }
     var isLocked = false
     do throws(SpoolError) {
       isLocked = try file.lockShared()
       if !isLocked { return nil }
     } catch  where error.call == .lock {
+      // There are no locks here.
     }
-    let identity = try file.status()
     guard try system.statusIfPresent(above.number, path)?.isSameFile(as: identity) == true else { return nil }
-    guard identity.owner == geteuid() else { return .unusable("\(name) there belongs to another user") }
     if identity.permissions & 0o077 != 0 { try file.setPermissions(0o700) }
     guard try file.status().permissions & 0o077 == 0 else {
       if isNew { try system.removeDirectory(above.number, path) }
       return .unusable("its file system cannot keep others out of \(name)")
     }
     var entry = try known(file, identity, parent, records)
-    if entry == nil { entry = try adopted(file, identity, parent, records) }
+    do throws(SpoolError) {
+      if entry == nil { entry = try adopted(file, identity, parent, records) }
+    } catch  where error.call == .link && !error.isDiskFull {
+      if isNew { try system.removeDirectory(above.number, path) }
+      return .unusable("its file system has no symbolic links")
+    }
     guard let entry else {
       return .unusable("\(name) there is none that `spoolrun get` has made for you there")
     }
@@ -140,10 +147,8 @@ package final class GetDirectory {
       try system.symbolicLink(Path(random), file.number, mark)
     } catch  where error.errno == .fileExists {
       // Another command does the same.
-    } catch  where [.notPermitted, .notSupported, .invalidArgument, .noFunction].contains(error.errno) {
-      // FAT has no links. The trial of a spool would find it unfit, too.
     }
-    let token = try orNil(system.readLink(file.number, mark), on: .noSuchFileOrDirectory, .invalidArgument) ?? []
+    let token = try system.readLink(file.number, mark)
     let entry = GetRecords.Entry(inode: identity.inode, token: String(decoding: token, as: UTF8.self))
     try records.save(entry, of: parent)
     return entry

@@ -65,7 +65,9 @@ enum SpoolOpening {
       let own = try OwnSpools.open(for: use)
       if use == .changing, !own.isEmpty {
         let places = own.map { escaped($0.location) }.joined(separator: ", ")
-        Terminal.error("no spool is named, so this is about your gets: \(places)", .info)
+        Terminal.error(
+          "no spool is named, so this is about your gets: \(places); `spoolrun get` in its directory goes on with one",
+          .info)
       }
       if !own.isEmpty { return own }
     }

@@ -18,6 +18,10 @@ struct GetPlan {
     }
     try GivenJob.checked(by: "get") { if list.from == nil { try list.refuseWithoutFile() } }
     let place = GetPlace(output, isDirectory: isDirectory)
+    if urls.isEmpty, list.from == nil, given.isEmpty, place.name == nil {
+      let left = try OwnSpools.left(in: place.directory)
+      if !left.isEmpty { return left.map { GetItem(asked: $2, directory: $0, name: $1, shown: place.shown($1)) } }
+    }
     let wanted = try list.from.map { try listed($0, place) } ?? place.name.map { [try file($0, urls)] } ?? files()
     let perFile = given.first { $0.key.scope == .job }
     if wanted.count > 1, let perFile { throw refusal("--\(perFile.key.name) is for one file: get each by itself") }
@@ -56,7 +60,9 @@ struct GetPlan {
     if urls.isEmpty, given.contains(where: { $0.key.name == JobKey.resolve.name }) {
       throw refusal("--resolve without a URL gives no name: use --output FILE")
     }
-    if urls.isEmpty { throw refusal("name the URL of a file, or a list with --from") }
+    if urls.isEmpty {
+      throw refusal("name the URL of a file, or a list with --from; there is nothing here to go on with")
+    }
     let names = try urls.map { url in
       do throws(Defect) {
         if let name = try GetList.name(of: url) { return name }

@@ -26,6 +26,10 @@ struct GetSpool {
     makeDirectories(above: state, mode: 0o700)
     let parent = items.first?.directory ?? "/"
     let former = isDirectory("\(state)/\(Directory.files.rawValue)") ? try PersonalSpool.open(state) : nil
+    let records: GetRecords
+    do throws(SpoolError) { records = try GetRecords(state) } catch {
+      throw ExitStatus.cannotCreate.after("\(escaped(state)) cannot be created: \(error)")
+    }
     do throws(SpoolError) {
       if let former {
         for item in items where try isUndone(item, in: former) {
@@ -33,7 +37,6 @@ struct GetSpool {
           return GetSpool(former)
         }
       }
-      let records = try GetRecords(state)
       switch try GetDirectory.open(in: parent, records) {
       case .opened(let directory):
         var found = try beside(directory)
@@ -131,8 +134,30 @@ enum PersonalSpool {
   }
 }
 
-/// The spools of a person's gets, for a command that no spool is named for.
+/// The spools of a person's gets, for a command that names neither a spool nor a URL.
 enum OwnSpools {
+  /// What earlier commands have left to do in a directory, but for what is paused: the directory's real path, the path
+  /// of each file below it, and what was asked for.
+  static func left(in directory: String) throws -> [(directory: String, name: String, asked: JobRequest)] {
+    guard let state = PersonalSpool.location, isDirectory("\(state)/gets"), let parent = try? realPath(directory) else {
+      return []
+    }
+    var found: [(directory: String, name: String, asked: JobRequest)] = []
+    do throws(SpoolError) {
+      let spool = try GetDirectory.spool(in: parent, GetRecords(state), settings: PersonalSpool.settings)
+      guard let spool else { return [] }
+      try JobSearch(spool).forEachJob(in: [.new, .urgent, .cur, .partial, .failed]) { text in
+        var asked = text.request
+        guard let name = asked.output?.text, asked.root?.text == NamedRoots.name(for: parent) else { return }
+        (asked.output, asked.root) = (nil, nil)
+        found.append((parent, name, asked))
+      }
+    } catch {
+      throw ExitStatus.failure(error, escaped(directory))
+    }
+    return found.sorted { $0.name.exact < $1.name.exact }
+  }
+
   /// Removes those in which nothing is left to do, as their last command would.
   static func removeDone(_ spools: [Spool]) throws(SpoolError) {
     let suffix = "/\(GetDirectory.name)"

@@ -42,6 +42,27 @@ import Testing
     #expect(records.count == 1)
   }
 
+  @Test func `without a url it goes on with all that is left, but for what is paused`() async throws {
+    let nothing = try await get()
+    #expect(nothing.status == .exited(64) && nothing.errors.contains("nothing here to go on with"), "\(nothing)")
+    let server = try ScriptedServer { request, reply in
+      if request.nth == 1 { return try reply.respond("503 Service Unavailable", body: []) }
+      try reply.respond("200 OK", body: [1])
+    }
+    let crc = hex8(independentCRC32([1]))
+    try writeFile("\(home.path)/x.sfv", Array("sub/c \(crc)\nd \(crc)\n".utf8))
+    let list = try await get("--once", "--from", "\(home.path)/x.sfv", "--base", server.url("/"))
+    let paused = try await get("--once", server.url("/paused"))
+    #expect(list.status == .exited(75) && paused.status == .exited(75), "\(list) \(paused)")
+    #expect(try await spoolrun("hold", "--spool", spool, "paused").status == .exited(0))
+    let result = try await get()
+    #expect(
+      result.status == .exited(0) && Set(filesBelow(here).filter { !$0.hasPrefix(".") }) == ["sub/c", "d"], "\(result)")
+    #expect(names(in: "\(spool)/hold").count == 1)
+    #expect(try await get(server.url("/paused")).status == .exited(0))
+    #expect(names(in: here, isHiddenToo: true) == ["d", "paused", "sub"])
+  }
+
   @Test func `what failed for good leaves nothing, and of a list the job`() async throws {
     let server = try simpleServer()
     #expect(try await get(server.url("/404"), server.url("/a")).status == .exited(1))
