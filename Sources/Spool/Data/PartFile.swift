@@ -272,6 +272,12 @@ package final class PartFile {
     digests = RunningDigests(mark.states)
   }
 
+  /// Counts bytes that were copied here, up to `mark`, as data.
+  package func take(_ mark: Mark) {
+    length = mark.offset
+    adopt(mark)
+  }
+
   /// Whether the name is still this very file's.
   func isInPlace() throws(SpoolError) -> Bool {
     try spool.system.statusIfPresent(spool.root, path)?.isSameFile(as: identity) == true
@@ -343,6 +349,19 @@ package struct ChecksumReading: Sendable {
   let end: UInt64
   /// See ``PartFile/reading(from:to:rewritingFrom:)``.
   var rewritingFrom: UInt64?
+  /// Where the stretch is copied to.
+  private var copy: SharedFile?
+
+  init(file: SharedFile, start: Mark, end: UInt64, rewritingFrom: UInt64? = nil) {
+    (self.file, self.start, self.end, self.rewritingFrom) = (file, start, end, rewritingFrom)
+  }
+
+  /// The same reading, whose bytes become those of `part`, which has none. See ``PartFile/take(_:)``.
+  package func copied(to part: PartFile) -> ChecksumReading {
+    var result = self
+    result.copy = part.file
+    return result
+  }
 
   /// Reads the stretch; on any thread.
   /// - Parameter note: called with each block that was read.
@@ -354,6 +373,7 @@ package struct ChecksumReading: Sendable {
     try file.readBlocks(start.offset..<end) { (bytes, offset) throws(SpoolError) in
       states.update(bytes)
       note(bytes)
+      try copy?.write(bytes, at: Int64(offset))
       guard let rewritingFrom, rewritingFrom < offset + UInt64(bytes.count) else { return }
       let known = rewritingFrom > offset ? Int(rewritingFrom - offset) : 0
       try file.write(UnsafeRawBufferPointer(rebasing: bytes[known...]), at: Int64(offset) + Int64(known))

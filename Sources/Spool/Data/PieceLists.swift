@@ -40,7 +40,7 @@ package struct PieceLists {
       throw Failure(.noPieces, "\(path.display) is missing")
     }
     let text = try spool.openText(path).read(limit: PieceList.longest + 1)
-    guard let list = PieceList(text), list.key == key else {
+    guard let list = PieceList(text, keepsText: false), list.key == key else {
       throw Failure(.noPieces, "\(path.display) is not the list that `pieces:` names")
     }
     return list

@@ -45,6 +45,7 @@ package final class PieceList: Sendable, Equatable {
   package static let longest = 16 << 20
 
   package let key: PieceKey
+  /// Empty where only the digests are kept.
   package let text: [UInt8]
   /// One after the other.
   private let digests: [UInt8]
@@ -61,7 +62,8 @@ package final class PieceList: Sendable, Equatable {
   }
 
   /// Reads a text in exactly the form that ``text`` has; nil for any other.
-  package init?(_ text: [UInt8]) {
+  /// - Parameter keepsText: whether it is to be written again.
+  package init?(_ text: [UInt8], keepsText: Bool = true) {
     guard text.count <= Self.longest, let end = text.firstIndex(of: 0x0A), end < 80,
       let head = String(validating: text[..<end], as: UTF8.self), head.begins(with: Self.start),
       let (algorithm, length) = PieceKey.kind(String(head.dropFirstBytes(Self.start.utf8.count)))
@@ -81,7 +83,7 @@ package final class PieceList: Sendable, Equatable {
     key = PieceKey(algorithm, length: length, list: Digest(state))
     // Another spelling of it would be another list.
     guard head == "\(Self.start)\(key.kind)" else { return nil }
-    (self.text, digests) = (text, found)
+    (self.text, digests) = (keepsText ? text : [], found)
   }
 
   /// The list of a payload's pieces.

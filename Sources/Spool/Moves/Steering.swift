@@ -274,6 +274,25 @@ package struct Steering {
   }
 }
 
+/// Getting a payload again that is no longer what its receipt says.
+extension Steering {
+  /// Puts a done job into `new` again, with what its receipt says of the payload, and leave to replace it. The file
+  /// that is there stays until the right one is verified.
+  /// - Parameter receipt: in `done`, or archived.
+  /// - Throws: ``SpoolError``: ENOENT if it has moved since it was seen, EEXIST if another job has its name.
+  package func refetch(_ receipt: Path, _ name: FileName, _ verified: Journal.Verified) throws(SpoolError) {
+    let done = Path(.done, name)
+    if receipt != done { try spool.moveNoReplace(receipt, done) }
+    let place = JobPlace(directory: .done, name: name, inode: try spool.system.status(spool.root, done).inode)
+    _ = try JobEditor(spool).edit(place, to: .new) { old in
+      var request = JobRequest()
+      (request.overwrite, request.expected.size, request.expected.digests) = (true, verified.size, verified.digests)
+      let keys = Set(DigestAlgorithm.allCases.map(\.rawValue) + [JobKey.size.name, "overwrite"])
+      return Array(request.text.utf8) + JobLines.kept(of: old) { $0.isComplete && !$0.sets(keys) }
+    }
+  }
+}
+
 /// Giving a job that waits another priority.
 extension Steering {
   /// Moves a waiting job to `urgent/`.

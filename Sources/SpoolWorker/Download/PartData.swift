@@ -123,6 +123,12 @@ final class PartData {
     journaled = (version, part.inode)
   }
 
+  /// Journals that the data is a copy, which no earlier mark is of.
+  func beginCopy() throws(SpoolError) {
+    marks.forget()
+    if let version { try journal(version, at: 0) }
+  }
+
   func prepareForWhole(keeping old: ResponseVerdict.OldData) throws(SpoolError) {
     switch old {
     case .dropped: try discardData()

@@ -97,6 +97,8 @@ struct PayloadReader: Sendable {
   let directory: String?
   /// Whether sound payloads have a line as well.
   let isVerbose: Bool
+  /// Whether to get what is damaged again.
+  var refetches = false
   let progress: VerifyProgress
 
   /// The list of the pieces of a payload that is sound (spool.5, PIECES).
@@ -114,7 +116,11 @@ struct PayloadReader: Sendable {
 
   func answer(_ listed: ListedReceipt) -> VerifyAnswer {
     DoneReceipt.answer(listed, spool) { name, found in
-      if let flaw = try flaw(found) { return VerifyAnswer(isGood: false, line: "\(name): \(flaw)") }
+      if let flaw = try flaw(found) {
+        if refetches { try Steering(spool).refetch(listed.path, listed.name, found.verified) }
+        let next = refetches ? "; in new now, to be fetched again" : ""
+        return VerifyAnswer(isGood: false, isDamaged: true, line: "\(name): \(flaw)\(next)")
+      }
       let isWanted = isVerbose || found.receipt.unproven != nil
       return VerifyAnswer(line: isWanted ? "\(name): \(sound(found))" : nil)
     } trouble: { name, reason, isError in
@@ -206,6 +212,8 @@ struct SumList: Sendable {
 
 struct VerifyAnswer: Sendable {
   var isGood = true
+  /// The payload is missing, or has changed.
+  var isDamaged = false
   /// For standard output; nil for nothing.
   var line: String?
   /// For standard error; nil for nothing.

@@ -32,6 +32,9 @@ struct Verify: ParsableCommand {
   @Flag(help: "Print the list of the pieces of one file, as `add --pieces` takes it.")
   var pieces = false
 
+  @Flag(help: "Have the worker fetch again what is missing or has changed: where pieces are known, only these.")
+  var refetch = false
+
   @Flag(help: "With --sums, print lines as sha256sum --tag does.")
   var tag = false
 
@@ -49,12 +52,15 @@ struct Verify: ParsableCommand {
   func validate() throws {
     if let jobs, !(1...1000).contains(jobs) { throw ValidationError("--jobs must be from 1 to 1000") }
     if pieces, names.count != 1 || sums != nil { throw ValidationError("--pieces is for one job, and without --sums") }
+    if refetch, pieces || sums != nil || directory != nil {
+      throw ValidationError("--refetch is without --pieces, --sums and --directory")
+    }
     if tag, sums == nil { throw ValidationError("--tag belongs to --sums") }
   }
 
   func run() throws {
     try NamedSpool.refuse(among: names, of: "verify", self.spool)
-    let spool = try spool.open(for: .reading)
+    let spool = try spool.open(for: refetch ? .changing : .reading)
     let list: ReceiptList
     let progress = VerifyProgress()
     let bar = sums == nil ? VerifyBar(progress) : nil
@@ -75,10 +81,14 @@ struct Verify: ParsableCommand {
       }
       return answer
     }
-    let isGood = report(calls, bar)
+    let (isGood, isDamaged) = report(calls, bar)
     let (ended, bad) = (progress.now.ended, progress.now.bad)
     if sums == nil { Terminal.say("\(ended - bad) sound" + (bad > 0 ? ", \(bad) not" : "")) }
-    if !isGood { throw ExitStatus.givenUp.code }
+    if isGood { return }
+    if isDamaged, !refetch {
+      Terminal.error("`spoolrun verify --refetch` has it fetched again, and replaced once it is right", .info)
+    }
+    throw ExitStatus.givenUp.code
   }
 
   /// nil for all.
@@ -94,14 +104,17 @@ struct Verify: ParsableCommand {
     if let sums {
       return SumList(spool: spool, directory: directory, format: sums, style: tag ? .tagged : .plain).answer
     }
-    let reader = PayloadReader(spool: spool, directory: directory, isVerbose: verbose, progress: progress)
+    let reader = PayloadReader(
+      spool: spool, directory: directory, isVerbose: verbose, refetches: refetch, progress: progress)
     return pieces ? reader.pieces : reader.answer
   }
 
-  /// - Returns: whether all is good.
-  private func report(_ calls: OrderedCalls<ListedReceipt, VerifyAnswer>, _ bar: consuming VerifyBar?) -> Bool {
+  /// - Returns: whether all is good, and whether a payload is not what its receipt says.
+  private func report(_ calls: OrderedCalls<ListedReceipt, VerifyAnswer>, _ bar: consuming VerifyBar?)
+    -> (isGood: Bool, isDamaged: Bool)
+  {
     var bar = bar
-    var isGood = true
+    var (isGood, isDamaged) = (true, false)
     var nextPicture = Terminal.milliseconds() + Self.interval
     while !calls.isOver {
       for answer in calls.take(within: Int(Self.interval)) {
@@ -109,13 +122,14 @@ struct Verify: ParsableCommand {
         if let line = answer.line { Terminal.print(line) }
         if let problem = answer.problem { Terminal.error(problem) }
         isGood = isGood && answer.isGood
+        isDamaged = isDamaged || answer.isDamaged
       }
       guard Terminal.milliseconds() >= nextPicture else { continue }
       nextPicture = Terminal.milliseconds() + Self.interval
       bar?.draw()
     }
     bar?.erase()
-    return isGood
+    return (isGood, isDamaged)
   }
 }
 

@@ -51,6 +51,13 @@ extension Scenario {
         _ = world.isFirst("all with a wrong piece")
       }),
     Scenario(
+      // As `verify --refetch` leaves it.
+      name: "refetch", jobs: [Job(output: "a.bin", before: Version.flipped.bytes)],
+      setUp: { world in
+        try writeFile(world.spool.path("files/a.bin"), Version.flipped.bytes)
+        try world.dropWithPieces("overwrite: yes", "size: \(Version.length)", "crc32: \(Version.current.crc32)")
+      }),
+    Scenario(
       name: "pieces, several connections", options: { _ in ["connections=3"] }, setUp: { try $0.dropWithPieces() },
       answer: { world, request, reply in
         if request.rangeStart == 4096, request.rangeEnd == 8191 { return try Version.current.serve(request, reply) }
@@ -60,9 +67,9 @@ extension Scenario {
 }
 
 extension World {
-  fileprivate func dropWithPieces() throws {
+  fileprivate func dropWithPieces(_ lines: String...) throws {
     guard mkdir(spool.path("pieces"), 0o700) == 0 else { throw TestSupportError("mkdir", "pieces", errno: errno) }
     try writeFile(spool.path("pieces/\(Version.pieceList)"), Array(Version.pieces.utf8))
-    try drop("pieces: sha256 4k \(Version.pieceList)")
+    try spool.drop("a", job(["pieces: sha256 4k \(Version.pieceList)"] + lines, output: "a.bin"))
   }
 }

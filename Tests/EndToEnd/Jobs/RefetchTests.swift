@@ -1,0 +1,109 @@
+import Glibc
+import TestSupport
+import Testing
+
+/// `verify --refetch`: what was damaged on disk is repaired in a new file, and replaced in one step.
+@Suite struct RefetchTests {
+  /// Five pieces of 1 MiB, the last one short.
+  private static let bytes = (0..<300_000).flatMap { Array("\($0) piece by piece ".utf8) }
+  private static let piece = 1 << 20
+
+  private func scene(withPieces: Bool) async throws -> (Scene, ScriptedServer) {
+    let server = try ScriptedServer { request, reply in
+      guard let start = request.rangeStart else { return try reply.respond("200 OK", body: Self.bytes) }
+      let end = min(Self.bytes.count, (request.rangeEnd ?? .max - 1) + 1)
+      try reply.respond(
+        "206 Partial Content", ["Content-Range: bytes \(start)-\(end - 1)/\(Self.bytes.count)"],
+        body: Self.bytes[start..<end])
+    }
+    let scene = try Scene()
+    _ = try await scene.spoolrun("add", server.url("/a"))
+    #expect(try await scene.spoolrun("--once").status == .exited(0))
+    guard withPieces else { return (scene, server) }
+    let list = "\(scene.spool.root)/../list"
+    try writeFile(list, Array(try await scene.spoolrun("verify", "--pieces", "a").output.utf8))
+    unlink(scene.spool.path("done/a"))
+    unlink(scene.spool.path("files/a"))
+    _ = try await scene.spoolrun("add", "--pieces", list, server.url("/a"))
+    #expect(try await scene.spoolrun("--once").status == .exited(0))
+    return (scene, server)
+  }
+
+  @Test(arguments: [true, false])
+  func `a flipped bit on disk costs one piece, or the file`(withPieces: Bool) async throws {
+    let (scene, server) = try await scene(withPieces: withPieces)
+    let path = scene.spool.path("files/a")
+    var damaged = Self.bytes
+    damaged[2 * Self.piece + 5] ^= 8
+    try writeFile(path, damaged)
+    let plain = try await scene.spoolrun("verify")
+    #expect(plain.status == .exited(1) && plain.errors.contains("verify --refetch"), "\(plain)")
+    let before = server.requests.count
+
+    let result = try await scene.spoolrun("verify", "--refetch")
+    #expect(result.status == .exited(1) && result.output.contains("in new now"), "\(result)")
+    #expect(scene.spool.places(of: "a") == ["new/a"])
+    #expect(try readFile(path) == damaged, "until the new bytes are verified")
+    let inode = fileStatus(path)?.st_ino
+    let run = try await scene.spoolrun("--once", "-v")
+    #expect(run.status == .exited(0), "\(run)")
+    #expect(try readFile(path) == Self.bytes && fileStatus(path)?.st_ino != inode, "\(run)")
+    let asked = server.requests.dropFirst(before)
+    if withPieces {
+      #expect(asked.map(\.rangeStart) == [2 * Self.piece] && asked.map(\.rangeEnd) == [3 * Self.piece - 1])
+    } else {
+      #expect(asked.map(\.rangeStart) == [nil])
+    }
+    let again = try await scene.spoolrun("verify", "--refetch")
+    #expect(again.status == .exited(0) && again.output == "" && again.errors == "", "\(again)")
+    #expect(scene.spool.names("new") == [] && scene.spool.names("partial") == [])
+  }
+
+  @Test func `a payload that is gone, or another file, is fetched as a whole`() async throws {
+    let (scene, server) = try await scene(withPieces: true)
+    defer { server.stop() }
+    let path = scene.spool.path("files/a")
+    for bytes in [nil, Self.bytes.map { ~$0 }, Array(Self.bytes.dropLast()), []] {
+      if let bytes { try writeFile(path, bytes) } else { unlink(path) }
+      _ = try await scene.spoolrun("verify", "--refetch", "a")
+      let run = try await scene.spoolrun("--once")
+      #expect(try readFile(path) == Self.bytes, "\(run)")
+    }
+  }
+
+  /// The receipt says what it was: another version is no repair.
+  @Test func `a file that the server has changed leaves the old one as it is`() async throws {
+    let other = Array("another version, as long".utf8)
+    let first = Array("the first one of this ln".utf8)
+    let server = try ScriptedServer { request, reply in
+      try reply.respond("200 OK", body: request.nth == 1 ? first : other)
+    }
+    let scene = try Scene()
+    _ = try await scene.spoolrun("add", server.url("/a"))
+    _ = try await scene.spoolrun("--once")
+    try writeFile(scene.spool.path("files/a"), Array("damaged".utf8))
+    _ = try await scene.spoolrun("verify", "--refetch")
+    let run = try await scene.spoolrun("--once")
+    #expect(try scene.spool.lastFailure("partial/a")["code"] == "mismatch-crc32", "\(run)")
+    #expect(try readFile(scene.spool.path("files/a")) == Array("damaged".utf8))
+  }
+
+  @Test func `archived receipts, and names that are taken`() async throws {
+    let (scene, server) = try await scene(withPieces: false)
+    defer { server.stop() }
+    let path = scene.spool.path("files/a")
+    try writeFile(path, [1])
+    mkdir(scene.spool.path("done/archive"), 0o700)
+    mkdir(scene.spool.path("done/archive/2026-01"), 0o700)
+    try scene.spool.move("done/a", "done/archive/2026-01/a")
+    try writeFile(scene.spool.path("new/a"), Array("https://h.invalid/x\n".utf8))
+    let taken = try await scene.spoolrun("verify", "--refetch")
+    #expect(taken.status == .exited(1) && taken.output.contains("a: cannot be checked"), "\(taken)")
+    unlink(scene.spool.path("new/a"))
+    _ = try await scene.spoolrun("verify", "--refetch")
+    #expect(scene.spool.places(of: "a") == ["new/a"])
+    _ = try await scene.spoolrun("--once")
+    #expect(try readFile(path) == Self.bytes)
+    #expect(try await scene.spoolrun("verify", "--refetch", "--sums", "sfv").status == .exited(64))
+  }
+}
