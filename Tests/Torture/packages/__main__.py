@@ -14,6 +14,7 @@ import time
 from pathlib import Path
 
 import container
+import recipe
 from machine import Machine, Root, Unavailable, base, run
 from steps import Steps
 
@@ -103,7 +104,17 @@ def play_suite(suite: str, packages: dict[str, Path], version: str, place: Path,
             if not play(suite, method.__doc__, method):
                 print(machine.says("journalctl", "--no-pager", "--lines=60", "--unit=spoolrun*"), flush=True)
                 return False
-    return True
+    return play_recipe(suite, packages["spoolrun"], place, cache)
+
+
+def play_recipe(suite: str, package: Path, place: Path, cache: Path) -> bool:
+    root = Root(base(suite, cache), place / f"{suite}-recipe")
+    recipe.prepare(root, package)
+    with Machine(root) as machine:
+        if all(play(suite, step.__doc__, lambda: step(machine)) for step in (recipe.play, recipe.team)):
+            return True
+        print(machine.says("journalctl", "--no-pager", "--lines=60"), flush=True)
+        return False
 
 
 def main() -> int:
@@ -130,8 +141,8 @@ def main() -> int:
             packages["spoolrun-0.1"] = changed(package, place / "first", "0.1.0", program)
         for suite in options.suites.split(","):
             ok = play_suite(suite, packages, version, place, cache) and ok
-        recipe = Path("contrib/container/Containerfile")
-        ok = play("container", "steps of the recipe", lambda: container.play(recipe, place / "this", place, cache)) and ok
+        image = Path("contrib/container/Containerfile")
+        ok = play("container", "steps of the recipe", lambda: container.play(image, place / "this", place, cache)) and ok
     return 0 if ok else 1
 
 
