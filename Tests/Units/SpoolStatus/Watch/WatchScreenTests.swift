@@ -127,7 +127,7 @@ import Testing
     let snapshot = snapshot(5)
     var (keys, screen) = (WatchKeys(), WatchScreen(look))
     let wide = picture(snapshot, &keys, &screen).last
-    #expect(wide == "h hold  l release  r retry  c cancel  p raise  s sort  / filter  ? help  q quit")
+    #expect(wide == "h hold  l release  r retry  c cancel  p first  s sort  / filter  ? help  q quit")
     #expect(picture(snapshot, &keys, &screen, 40, 10).last == "h hold  l release  ? help  q quit")
     #expect(picture(snapshot, &keys, &screen, 15, 10).last == "? help  q quit")
   }
