@@ -25,7 +25,6 @@ package struct Advice: Sendable, Equatable {
 
 /// What a failure code means, and what comes next, for a person. Pure.
 package struct FailureExplanation {
-  /// The first one is the meaning.
   package let lines: [String]
 
   /// The codes, each with its meaning.

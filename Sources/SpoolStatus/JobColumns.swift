@@ -5,7 +5,7 @@ internal import Spool
 struct JobColumns {
   /// The columns of figures. In a narrow window the last ones are left out first.
   private enum Column: CaseIterable {
-    case percent, left, rate, bytes, tries
+    case percent, left, rate, bytes, tries, bar
 
     private var row: (heading: String, width: Int) {
       switch self {
@@ -14,6 +14,7 @@ struct JobColumns {
       case .rate: ("RATE", 7)
       case .bytes: ("BYTES", 11)
       case .tries: ("TRY", 5)
+      case .bar: ("", 12)
       }
     }
 
@@ -21,7 +22,7 @@ struct JobColumns {
     var width: Int { row.width }
   }
 
-  private static let order: [Column] = [.bytes, .percent, .rate, .left, .tries]
+  private static let order: [Column] = [.bar, .bytes, .percent, .rate, .left, .tries]
   private static let indent = 2
   private static let gap = 2
   /// With less room than this, remarks are below the figures.
@@ -36,8 +37,10 @@ struct JobColumns {
   private let now: Timestamp
   private let look: Look
 
-  /// - Parameter jobs: the jobs to show; their names set the width of the first column.
-  init(_ jobs: [JobStatus], now: Timestamp, width: Int, look: Look) {
+  /// - Parameters:
+  ///   - jobs: the jobs to show; their names set the width of the first column.
+  ///   - drawsBars: whether those that run have a bar where there is room for all figures.
+  init(_ jobs: [JobStatus], now: Timestamp, width: Int, look: Look, drawsBars: Bool = false) {
     self.now = now
     self.width = width
     self.look = look
@@ -45,6 +48,7 @@ struct JobColumns {
     var chosen: [Column] = []
     var used = Self.indent
     for column in Column.allCases where used + Self.gap + column.width + min(longest, Self.narrowestName) <= width {
+      if column == .bar, !drawsBars || !jobs.contains(where: { $0.state == .running }) { continue }
       chosen.append(column)
       used += Self.gap + column.width
     }
@@ -53,7 +57,7 @@ struct JobColumns {
     // With a remark to its right, a name gets at most half of the room.
     let shortName = min(longest, room / 2)
     let beside = room - shortName - Self.gap
-    remarkWidth = chosen.count == Column.allCases.count && beside >= Self.narrowestRemark ? beside : nil
+    remarkWidth = chosen.contains(.tries) && beside >= Self.narrowestRemark ? beside : nil
     nameWidth = remarkWidth == nil ? max(1, min(longest, room)) : shortName
   }
 
@@ -99,6 +103,10 @@ struct JobColumns {
     case .percent: return job.total.map { "\(percentage(job.bytes ?? 0, of: $0))%" } ?? ""
     case .rate: return job.rate.map { shortRate($0) } ?? ""
     case .left: return job.secondsLeft.map { shortDuration($0) } ?? ""
+    case .bar:
+      guard job.state == .running, let total = job.total, total > 0 else { return "" }
+      let filled = Int(10 * min(1, Double(job.bytes ?? 0) / Double(total)))
+      return "[\(padded(String(repeating: "=", count: filled), to: 10))]"
     case .tries:
       guard let attempts = job.attempts, let limit = job.attemptLimit else { return "" }
       return "\(attempts)/\(limit)"

@@ -7,6 +7,7 @@ package struct StatusTable {
   private let width: Int
   private let selected: TableSubject?
   private let isFiltered: Bool
+  private let drawsBars: Bool
   private let limit: (JobState) -> Int
 
   /// - Parameters:
@@ -16,13 +17,13 @@ package struct StatusTable {
   ///   - limit: the maximum number of jobs of a state to list.
   package init(
     _ snapshot: SpoolSnapshot, _ look: Look, width: Int, selected: TableSubject? = nil, isFiltered: Bool = false,
-    limit: @escaping (JobState) -> Int
+    drawsBars: Bool = false, limit: @escaping (JobState) -> Int
   ) {
     self.snapshot = snapshot
     self.look = look
     self.width = max(1, width)
     self.selected = selected
-    self.isFiltered = isFiltered
+    (self.isFiltered, self.drawsBars) = (isFiltered, drawsBars)
     self.limit = limit
   }
 
@@ -70,7 +71,7 @@ package struct StatusTable {
 
   private var columns: JobColumns {
     let listed = groups.flatMap { (snapshot.jobs[$0] ?? []).prefix(limit($0)) }
-    return JobColumns(listed, now: snapshot.time, width: width, look: look)
+    return JobColumns(listed, now: snapshot.time, width: width, look: look, drawsBars: drawsBars)
   }
 
   private func line(_ text: String, _ ink: Ink? = nil) -> StyledLine {
@@ -143,10 +144,8 @@ package struct StatusTable {
 
   /// The directories in which a person finds them.
   private func places(_ jobs: ArraySlice<JobStatus>, _ state: JobState) -> String {
-    var directories: [Directory] = []
-    for job in jobs where !directories.contains(job.directory) { directories.append(job.directory) }
-    if directories.isEmpty { directories = [state.usualDirectory] }
-    return directories.map { "\($0.rawValue)/" }.joined(separator: ", ")
+    let all = Directory.allCases.filter { directory in jobs.contains { $0.directory == directory } }
+    return (all.isEmpty ? [state.usualDirectory] : all).map { "\($0.rawValue)/" }.joined(separator: ", ")
   }
 
   private func shared(_ waits: [JobWait?]) -> JobWait? {

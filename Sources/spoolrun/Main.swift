@@ -14,9 +14,8 @@ enum Main {
     }
     UnreadableText.refuse(in: Array(RawArguments.all.dropFirst()))
     let commands = Spoolrun.commandNames
-    let given = Prioritise.spelled(
-      in: movingSpool(
-        in: Array(arguments.dropFirst()), commands: commands + [Prioritise.otherSpelling]))
+    var given = movingSpool(in: Array(arguments.dropFirst()), commands: commands + ["prioritize"])
+    if given.starts(with: ["prioritize"]) { given[0] = "prioritise" }
     ForeignOption.refuse(in: given)
     DashedName.refuse(in: given)
     if let script = CompletionScript.asked(given) { return Terminal.print(script) }

@@ -29,14 +29,14 @@ import Testing
     }
   }
 
-  @Test(arguments: ["Killed", "spoolrun get", "done", "status --watch", "failed (1)", "retrying (1)"])
+  @Test(arguments: ["Killed", "spoolrun get", "done", "status --watch", "failed/: 1 failed", "partial/: 1 retrying"])
   func `it shows what README tells of it`(words: String) throws {
     let shown = Self.shown(try SourceTree.lines("docs/terminal.svg"))
     #expect(shown.contains(words), "\(shown)")
   }
 
   /// It is the only one for whoever wants no motion.
-  @Test(arguments: ["running (2)", "failed (1)", "retrying (1)", "done (1)", "q quit"])
+  @Test(arguments: ["cur/: 2 running", "failed/: 1 failed", "partial/: 1 retrying", "done/: 1 done", "q quit"])
   func `the last screen is that of --watch`(words: String) throws {
     let shown = Self.shown(try SourceTree.lines("docs/terminal.svg").filter { $0.contains(" z\" ") })
     #expect(shown.contains(words), "\(shown)")

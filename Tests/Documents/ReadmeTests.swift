@@ -55,7 +55,7 @@ import Testing
     for output in ["data.tar", "survey/survey.tar", "pub/new.tar"] {
       #expect(try readFile("\(site.directory.path)/\(output)") == Site.payload, "\(output)")
     }
-    for output in ["photos.zip", "gone.iso", "pub/new.tar", "podcasts/3.mp3", "input.tar", "new.tar"] {
+    for output in ["photos.zip", "gone.iso", "pub/new.tar", "podcasts/3.mp3", "input.tar", "new.tar", "ca/cacert.pem"] {
       #expect(try readFile("\(site.spool)/files/\(output)") == Site.payload, "\(output)")
     }
     #expect(fileStatus("\(site.directory.path)/report.html") != nil && site.files("failed") == [])

@@ -216,8 +216,7 @@ package enum FailureCode: String, CaseIterable, Sendable {
       """
     case .mismatchDigest:
       "The file does not have the declared digest, or, if the job declares none, the one that the server states."
-    case .otherKind:
-      "The server sent a whole file where data was to be resumed, and it does not look like the same file."
+    case .otherKind: "The server sent a whole file where data was to be resumed, and it does not look like the same."
     case .badEntries: "The list of a subscription cannot be read."
     case .rejected: "The verify hook rejected the file."
     case .hookChanged: "The verify hook changed the data."

@@ -202,7 +202,7 @@ enum WatchHelp {
   ]
 
   /// What the last line of the screen names, the most useful first.
-  static let hints = ["h hold", "l release", "r retry", "c cancel", "p raise", "s sort", "/ filter"]
+  static let hints = ["h hold", "l release", "r retry", "c cancel", "p first", "s sort", "/ filter"]
   /// What it names however narrow it is.
   static let last = ["? help", "q quit"]
 }

@@ -5,6 +5,8 @@ package struct WatchScreen: Sendable {
   private let look: Look
   /// The first line of the list that is shown.
   private var top = 0
+  /// The rates of the last pictures, one for each time.
+  private var rates: [(time: Timestamp, rate: Double)] = []
 
   package init(_ look: Look) { self.look = look }
 
@@ -18,9 +20,12 @@ package struct WatchScreen: Sendable {
     let width = max(1, columns - 1)
     if case .page(let text) = keys.mode { return page(text, &keys, width, rows) }
     let isFiltered = !keys.filter.isEmpty
-    let table = StatusTable(snapshot, look, width: width, selected: keys.selected, isFiltered: isFiltered) { _ in .max }
+    let table = StatusTable(
+      snapshot, look, width: width, selected: keys.selected, isFiltered: isFiltered, drawsBars: true
+    ) { _ in .max }
+    if rates.last?.time != snapshot.time { rates = rates.suffix(199) + [(snapshot.time, snapshot.rate ?? 0)] }
     let bottom = rows > 2 || rows == 2 && keys.mode != .table ? [self.bottom(snapshot, keys, width)] : []
-    var lines = head(table, rows - bottom.count)
+    var lines = head(table, rows - bottom.count, curve(width))
     let list = table.rows
     let room = max(0, rows - lines.count - bottom.count)
     keys.measure(room: room)
@@ -32,15 +37,25 @@ package struct WatchScreen: Sendable {
   }
 
   /// The numbers, and in a window that is not too low, what else is above the list.
-  private func head(_ table: StatusTable, _ rows: Int) -> [StyledLine] {
+  private func head(_ table: StatusTable, _ rows: Int, _ curve: StyledLine?) -> [StyledLine] {
     // Two lines of the list are worth more.
     let most = max(1, rows - 3)
     var lines = Array(table.summary.prefix(most))
+    if rows >= 12, lines.count < most, let curve { lines.append(curve) }
     if let heading = table.heading {
       if rows >= 16 { lines.append(StyledLine(look)) }
       if lines.count < most { lines.append(heading) }
     }
     return Array(lines.prefix(max(0, rows)))
+  }
+
+  /// The rate of all jobs over time, as a line; nil before anything has come.
+  private func curve(_ width: Int) -> StyledLine? {
+    guard let most = rates.map(\.rate).max(), most > 0 else { return nil }
+    let marks = Array(look.ellipsis == "…" ? " ▁▂▃▄▅▆▇█" : " .,-~=+*#")
+    let title = "up to \(shortRate(most)): "
+    let text = rates.suffix(max(0, width - title.count)).map { marks[Int((8 * $0.rate / most).rounded(.up))] }
+    return line(title + String(text), width, .green)
   }
 
   /// The lines of the selected row: their first, and the one behind their last; nil if none is selected.

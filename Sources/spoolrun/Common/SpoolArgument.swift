@@ -2,6 +2,7 @@ internal import CLinux
 internal import ArgumentParser
 internal import Glibc
 internal import Spool
+internal import SpoolStatus
 internal import SystemPackage
 
 enum SpoolOpening {
@@ -234,11 +235,12 @@ enum JobNameCompletion {
   private static let most = 1000
 
   static let kind = CompletionKind.custom { (words: [String], _: Int, prefix: String) -> [String] in
-    names(words).filter { $0.begins(with: prefix) }
+    let codes = words.contains("explain") ? FailureExplanation.all.map(\.code) : []
+    return (codes + names(words)).filter { $0.begins(with: prefix) }
   }
 
   /// - Parameter words: the command line so far, with the program's name.
-  static func names(_ words: [String]) -> [String] {
+  private static func names(_ words: [String]) -> [String] {
     let (owner, boot) = WorkerID.current()
     // A shell that completes has no place for an error.
     let named = try? Spool(location(words), owner: owner, boot: boot)

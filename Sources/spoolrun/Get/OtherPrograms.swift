@@ -10,9 +10,6 @@ struct LoginOptions: ParsableArguments {
   )
   var user: String?
 
-  @Option(help: "The password, if --user has none.")
-  var password: String?
-
   @Flag(name: [.customShort("n"), .customLong("netrc")], help: "Use the logins in ~/.netrc.")
   var netrc = false
 
@@ -20,7 +17,6 @@ struct LoginOptions: ParsableArguments {
   var proxy: String?
 
   func validate() throws {
-    if user == nil, password != nil { throw ValidationError("--password needs --user NAME") }
     do throws(Defect) { _ = try asked() } catch { throw ValidationError("--\(error.reason)") }
   }
 
@@ -38,11 +34,9 @@ struct LoginOptions: ParsableArguments {
   func added(to urls: [String]) throws -> [String] {
     guard let user else { return urls }
     let parts = user.split(at: ":", maxSplits: 1, omittingEmptySubsequences: false)
-    guard let word = parts.count == 2 ? String(parts[1]) : password else {
-      throw ExitStatus.refusal("--user needs NAME:PASSWORD, or --password as well", by: "get")
-    }
+    guard parts.count == 2 else { throw ExitStatus.refusal("--user needs NAME:PASSWORD", by: "get") }
     if urls.isEmpty { throw ExitStatus.refusal("--user is for URLs, not for a list: use --netrc", by: "get") }
-    let login = "\(Self.encoded(String(parts[0]))):\(Self.encoded(word))@"
+    let login = "\(Self.encoded(String(parts[0]))):\(Self.encoded(String(parts[1])))@"
     return urls.map { url in
       guard let mark = url.utf8.firstRange(of: "://".utf8) else { return url }
       let authority = url.utf8[mark.upperBound...].prefix { !"/?#".utf8.contains($0) }

@@ -16,26 +16,21 @@ struct Explain: ParsableCommand {
 
   @Argument(
     help: ArgumentHelp("A failure code, or a job as name or directory/name.", valueName: "code-or-name"),
-    completion: .custom { words, index, prefix in
-      FailureExplanation.all.map(\.code).filter { $0.begins(with: prefix) }
-        + JobNameCompletion.names(words).filter { $0.begins(with: prefix) }
-    })
+    completion: JobNameCompletion.kind)
   var words: [String] = []
 
   func run() throws {
     if words.isEmpty {
-      let width = FailureExplanation.all.map(\.code.utf8.count).max() ?? 0
-      for (code, meaning) in FailureExplanation.all {
-        Terminal.print("\(code)\(String(repeating: " ", count: width - code.utf8.count))  \(meaning)")
+      return FailureExplanation.all.forEach { Terminal.print("\(padded($0.code, to: 20))\($0.meaning)") }
+    }
+    var jobs: [String] = []
+    for word in words {
+      if let lines = FailureExplanation(of: word)?.lines {
+        Terminal.print("\(word): \(lines.joined(separator: "\n  "))")
+      } else {
+        jobs.append(word)
       }
-      return
     }
-    let codes = words.filter { FailureExplanation(of: $0) != nil }
-    for code in codes {
-      guard let lines = FailureExplanation(of: code)?.lines else { continue }
-      Terminal.print("\(code): \(lines[0])\n" + lines.dropFirst().map { "  \($0)" }.joined(separator: "\n"))
-    }
-    let jobs = words.filter { !codes.contains($0) }
     if jobs.isEmpty { return }
     try JobTelling(spools: try spool.openAll(for: .reading)) { _ in
       ", and no failure code of this name: `spoolrun explain` lists them"

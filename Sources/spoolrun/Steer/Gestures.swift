@@ -334,9 +334,6 @@ struct Prioritise: ParsableCommand {
       its next attempt starts now. With --normal or --low, writes the priority into the job.
       """)
 
-  /// The American one is accepted, too.
-  static let otherSpelling = "prioritize"
-
   enum Level: String, EnumerableFlag {
     case high, normal, low
 
@@ -366,9 +363,4 @@ struct Prioritise: ParsableCommand {
   }
 
   func run() throws { try options.run(level.gesture, all: nil) }
-
-  static func spelled(in arguments: [String]) -> [String] {
-    guard arguments.first == otherSpelling else { return arguments }
-    return [configuration.commandName ?? "prioritise"] + arguments.dropFirst()
-  }
 }

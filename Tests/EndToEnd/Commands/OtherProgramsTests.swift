@@ -33,7 +33,7 @@ import Testing
     #expect(String(decoding: try readFile("\(spool)/done/\(job)"), as: UTF8.self).contains("attempts: 3\n"))
   }
 
-  @Test(arguments: [["-u", "us3r:s3c/r@t"], ["--user=us3r", "--password=s3c/r@t"], ["--netrc"]])
+  @Test(arguments: [["-u", "us3r:s3c/r@t"], ["--user=us3r:s3c/r@t"], ["--netrc"]])
   func `a login goes to the server, and is shown nowhere`(options: [String]) async throws {
     let server = try ScriptedServer { request, reply in
       guard request.value("Authorization") != nil else {

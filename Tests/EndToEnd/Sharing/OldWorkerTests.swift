@@ -29,7 +29,9 @@ import Testing
     let all = ["add", "--spool", spool.root, "--from", "\(list.path)/list"]
     #expect(try await spoolrun(all + ["--encoded", "keep"]).status != .exited(0))
     let order = ["subscribe", "--spool", spool.root, "https://host.test/feed"]
-    #expect(try await spoolrun(order + ["--signature", "https://host.test/sig"]).status != .exited(0))
+    for new in [["--signature", "https://host.test/sig"], ["--entries", "file"]] {
+      #expect(try await spoolrun(order + new).status != .exited(0), "\(new)")
+    }
     #expect(spool.names("new") == [] && spool.names("tmp") == [] && TestSupport.names(in: spool.path("standing")) == [])
     #expect(try await add("--attempts", "2").status == .exited(0))
     #expect(try await spoolrun(all).status == .exited(0) && spool.names("new").count == 4)

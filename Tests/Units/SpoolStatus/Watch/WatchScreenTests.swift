@@ -44,6 +44,31 @@ import Testing
     }
   }
 
+  /// A job that runs at this rate, at a time.
+  private func running(_ rate: Double, at second: Int64) -> SpoolSnapshot {
+    var snapshot = SpoolSnapshot(location: "spool", time: now + second)
+    var job = JobStatus(FileName("a.iso"), .running)
+    (job.bytes, job.total, job.rate) = (UInt64(second) << 20, 4 << 20, rate)
+    (job.attempts, job.attemptLimit) = (1, 12)
+    (snapshot.jobs, snapshot.counts) = ([.running: [job]], [.running: 1])
+    return snapshot
+  }
+
+  @Test func `what runs has a bar, and the rate a curve`() throws {
+    var (keys, screen) = (WatchKeys(), WatchScreen(Look(isColored: false, isUnicode: true)))
+    var lines: [String] = []
+    for (second, rate) in [0.0, 1e6, 2e6, 8e6].enumerated() {
+      lines = picture(running(rate, at: Int64(second)), &keys, &screen)
+      // Drawn again, as after a key, it is one time.
+      lines = picture(running(rate, at: Int64(second)), &keys, &screen)
+    }
+    #expect(lines.contains { $0.contains("a.iso") && $0.contains("[=======   ]") && $0.contains("75%") }, "\(lines)")
+    #expect(lines.contains("up to 7.63M/s:  ▁▂█"), "\(lines)")
+    let low = picture(running(8e6, at: 4), &keys, &screen, 24, 6)
+    #expect(!low.contains { $0.contains("up to") } && low.contains { $0.contains("a.iso") }, "\(low)")
+    for columns in [24, 40, 79, 100, 200] { _ = picture(running(8e6, at: 5), &keys, &screen, columns, 24) }
+  }
+
   @Test(arguments: [(80, 24), (40, 10), (40, 6)])
   func `the selected job is on the screen, wherever it is`(size: (Int, Int)) throws {
     let snapshot = snapshot(500)
@@ -102,7 +127,7 @@ import Testing
     let snapshot = snapshot(5)
     var (keys, screen) = (WatchKeys(), WatchScreen(look))
     let wide = picture(snapshot, &keys, &screen).last
-    #expect(wide == "h hold  l release  r retry  c cancel  p raise  s sort  / filter  ? help  q quit")
+    #expect(wide == "h hold  l release  r retry  c cancel  p first  s sort  / filter  ? help  q quit")
     #expect(picture(snapshot, &keys, &screen, 40, 10).last == "h hold  l release  ? help  q quit")
     #expect(picture(snapshot, &keys, &screen, 15, 10).last == "? help  q quit")
   }
