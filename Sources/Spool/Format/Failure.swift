@@ -211,8 +211,8 @@ package enum FailureCode: String, CaseIterable, Sendable {
       "A piece of the file is wrong, whichever mirror sends it, or a mirror sent four wrong pieces in a row."
     case .mismatchSize:
       """
-      The file does not have the declared size, or not as many bytes as its pieces, or the server sent more than it had \
-      announced.
+      The file does not have the declared size, or not as many bytes as its pieces, or the server sent more than it \
+      had announced.
       """
     case .mismatchDigest:
       "The file does not have the declared digest, or, if the job declares none, the one that the server states."

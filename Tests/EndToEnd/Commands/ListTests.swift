@@ -139,7 +139,8 @@ import Testing
   }
 
   @Test(arguments: [
-    (["--from", "-", "http://h/a"], "either a list"), (["--from", "-", "--name", "x"], "--name and --remote-name are"),
+    (["--from", "-", "http://h/a"], "either a list"),
+    (["--from", "-", "--name", "x"], "--name, --remote-name and --wait are"),
     (["--from", "-", "--size", "5"], "--size belongs to one file"),
     (["--from", "-", "-o", "x"], "--output must be a directory for a list"),
     (["--from", "-", "-o", "../"], "--output: contains"),

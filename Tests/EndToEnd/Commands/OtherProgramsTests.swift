@@ -26,7 +26,7 @@ import Testing
   @Test func `what they share is taken`() async throws {
     let server = try simpleServer()
     let result = try await get(
-      "-q", "--tries", "3", "-H", "X-Key: 1", "--limit-rate", "9M", "-o", "b", server.url("/a"))
+      "-q", "--tries", "3", "-H", "X-Key: 1", "--limit-rate", "9M", "-o", "b", "--spool", spool, server.url("/a"))
     #expect(result.status == .exited(0) && result.output + result.errors == "", "\(result)")
     #expect(server.requests.first?.value("X-Key") == "1" && names(in: here) == ["b"])
     let job = try #require(names(in: "\(spool)/done").first)
