@@ -315,7 +315,7 @@ extension ReportFacts {
     for directory in [Directory.hold, .new, .urgent, .cur, .partial, .cur, .failed, .done] {
       // A receipt is the last that is written to a job.
       let from = directory == .done ? since?.seconds ?? .min : .min
-      let most = directory.takesDrops ? Self.waitingRead : .max
+      let most = directory.takesNewJobs ? Self.waitingRead : .max
       try JobSearch(spool).eachJob(in: directory, modifiedSince: from, reading: most) { (file) throws(SpoolError) in
         if !seen.insert(file.status.inode).inserted { return }
         let name = directory == .cur ? ClaimName(file.name)?.job.fileName ?? file.name : file.name

@@ -11,6 +11,9 @@ package final class Claim {
   package private(set) var text: JobText
   package let origin: Directory
   package let spool: Spool
+  /// What counts of the journal for another attempt: nothing for a job that a person has dropped again, whose journal
+  /// tells of earlier runs, perhaps with a receipt.
+  package var history: Journal { origin.takesNewJobs ? Journal() : text.journal }
 
   var files: Files
   var file: SharedFile { files.file }

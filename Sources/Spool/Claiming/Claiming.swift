@@ -37,7 +37,7 @@ extension Claims {
       // Another worker has moved it, or on another host has replaced and so removed the file that is open here.
       return .unavailable
     } catch  where error.isLeased {
-      return origin.isDroppedInto ? .unfinished(.inUse, until: now.seconds + FileStatus.settlingTime) : .unavailable
+      return origin.takesDrops ? .unfinished(.inUse, until: now.seconds + FileStatus.settlingTime) : .unavailable
     } catch  where error.call == .open && (error.isNoRegularFile || error.errno == .permissionDenied) {
       // By the claim's name it has just taken the place of a regular file: the next scan handles it.
       return error.path == source.display ? try refuse(name, from: origin, error, now: now) : .unavailable
@@ -52,7 +52,7 @@ extension Claims {
     let found: FileStatus?
     do throws(SpoolError) {
       found = try spool.status(origin, name)
-    } catch  where error.errno == .permissionDenied && origin.takesDrops {
+    } catch  where error.errno == .permissionDenied && origin.takesNewJobs {
       // Another user's file system may be mounted there (fuse(4)).
       return .barred(Defect(line: nil, reason: "cannot be examined: \(error.errno)"))
     }
@@ -112,7 +112,7 @@ extension Claims {
 
   /// Whether somebody who is not seen may still write to the file.
   private func mayBeWritten(_ candidate: LockedJob, _ judgement: Judgement) -> Bool {
-    guard candidate.origin.isDroppedInto else { return false }
+    guard candidate.origin.takesDrops else { return false }
     // By the claim's name, it has not been examined as a dropped file is.
     guard let lease = candidate.lease else { return spool.kind.leases != .both }
     if lease == .granted && spool.kind.leaseShowsAllWriters || lease == .unknown && spool.kind.isLocal { return false }
@@ -125,7 +125,7 @@ extension Claims {
     -> ClaimOutcome?
   {
     let source = candidate.source
-    if candidate.origin.takesDrops {
+    if candidate.origin.takesNewJobs {
       candidate.job = Self.withoutOwner(candidate.job, text)
       // Also before the rename: a worker that takes the claim over uses the data of that name.
       if !candidate.isNamed, try JobSearch(spool).isTaken(candidate.job, source) || isOfEntry(candidate) {
@@ -191,7 +191,7 @@ extension Claims {
     let claim = Claim(
       spool: spool, job: candidate.job, origin: candidate.origin, files, text: text,
       isRequeueNoted: candidate.isRequeueNoted, formerOwner: candidate.formerOwner,
-      knownSince: candidate.origin.takesDrops ? Timestamp(seconds: candidate.foundChanged) : text.journal.knownSince)
+      knownSince: candidate.origin.takesNewJobs ? Timestamp(seconds: candidate.foundChanged) : text.journal.knownSince)
     if !candidate.isOurs { try claim.replaceFile(by: judgement.bytes) }
     try claim.dropTornTail()
     guard let defect = judgement.defect else {
@@ -210,7 +210,7 @@ extension Claims {
   /// To be called before the rename: in cur/, a journal that ends with a failure means that the move to failed/ is
   /// still to be made.
   private func noteArrival(_ candidate: inout LockedJob, _ text: JobText) throws(SpoolError) {
-    guard candidate.origin.takesDrops, candidate.isOurs, let file = candidate.writable else { return }
+    guard candidate.origin.takesNewJobs, candidate.isOurs, let file = candidate.writable else { return }
     let isRequeued = !text.journal.isEmpty
     let isUrgencyNew = candidate.origin == .urgent && !text.isMarkedUrgent
     guard isRequeued || isUrgencyNew else { return }

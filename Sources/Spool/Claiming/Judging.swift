@@ -35,7 +35,7 @@ package struct Claims {
     if isHuge || text.isTooLong { return invalid("\(status.size) bytes: a job has at most 64 KiB") }
     if text.hasTornTail && !text.isTornByWorker(in: origin) || status.size == 0 {
       // A cut line may look like a defect, so the missing newline alone counts, whatever else is wrong.
-      if origin.isDroppedInto, status.isYoung(at: now) { return Judgement(bytes: bytes, text: nil) }
+      if origin.takesDrops, status.isYoung(at: now) { return Judgement(bytes: bytes, text: nil) }
       if status.size == 0 { return invalid("empty: a job is at least one line with a URL") }
       return invalid("the last line has no newline: the file may be incomplete")
     }

@@ -59,7 +59,7 @@ extension Claims {
       // Not even tried: where other hosts do not see locks, that of the owner could be lost.
       return .refused(.leased(until: end))
     }
-    let isDropped = origin.isDroppedInto && !isNamed
+    let isDropped = origin.takesDrops && !isNamed
     let isFree = try file.lock()
     // Under the lock, so that no worker's lease is in the way of another one that opens the file for writing.
     let lease = isDropped && isFree ? file.askLease() : nil

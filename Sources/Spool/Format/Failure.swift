@@ -78,6 +78,10 @@ package enum FailureCode: String, CaseIterable, Sendable {
     /// Whether it may be enough to wait. Otherwise attempts fail until somebody acts.
     package var mayPassByItself = false
     package var needsURL = false
+    /// A response led to it.
+    fileprivate var isAnswer = false
+    /// Whether a server has answered about the resource.
+    package var showsAnswer: Bool { isAnswer || isMismatch }
 
     fileprivate init(_ failureClass: Class, _ blame: Blame, _ advice: String, _ more: (inout Row) -> Void = { _ in }) {
       (self.failureClass, self.blame, self.advice) = (failureClass, blame, advice)
@@ -92,29 +96,34 @@ package enum FailureCode: String, CaseIterable, Sendable {
     case .timeout: Row(.temporary, .resource, Self.unreached) { $0.mayPassByItself = true }
     case .cut, .shortBody, .stalled:
       Row(.temporary, .resource, Self.unreached) {
-        ($0.mayPassByItself, $0.isCut, $0.otherWay) = (true, true, .connection)
+        ($0.mayPassByItself, $0.isCut, $0.otherWay, $0.isAnswer) = (true, true, .connection, self != .stalled)
       }
     case .tls:
       Row(
         .temporary, .resource,
         "The host's certificate is not trusted: check the link, the clock and the certificates of this machine."
       ) { $0.otherWay = .addressFamily }
-    case .badResponse: Row(.temporary, .resource, Self.odd) { ($0.needsURL, $0.otherWay) = (true, .connection) }
-    case .redirect: Row(.permanent, .resource, Self.odd) { $0.needsURL = true }
+    case .badResponse: Row(.temporary, .resource, Self.odd) {
+        ($0.needsURL, $0.otherWay, $0.isAnswer) = (true, .connection, true)
+      }
+    case .redirect: Row(.permanent, .resource, Self.odd) { ($0.needsURL, $0.isAnswer) = (true, true) }
     case .encoded:
       Row(
-        .permanent, .resource, "The file came encoded: write encoded: keep or encoded: decode into the job's file.")
+        .permanent, .resource, "The file came encoded: write encoded: keep or encoded: decode into the job's file."
+      ) { $0.isAnswer = true }
     case .otherKind:
       Row(
         .temporary, .resource,
         "The server sent another file, perhaps a login page. If it is the right one, cancel the job and add it anew."
-      ) { $0.needsURL = true }
-    case .http: Row(.temporary, .resource, Self.refused) { ($0.needsURL, $0.otherWay) = (true, .request) }
+      ) { ($0.needsURL, $0.isAnswer) = (true, true) }
+    case .http:
+      Row(.temporary, .resource, Self.refused) { ($0.needsURL, $0.otherWay, $0.isAnswer) = (true, .request, true) }
     case .mismatchSize, .mismatchDigest: Row(.temporary, .job, Self.differs) { $0.isMismatch = true }
     case .wrongPiece:
       Row(
         .temporary, .resource,
-        "The mirrors send some pieces wrong: name another one, or ask whether the list of pieces is of this file.")
+        "The mirrors send some pieces wrong: name another one, or ask whether the list of pieces is of this file."
+      ) { $0.isAnswer = true }
     case .noPieces:
       Row(.permanent, .job, "The job's list of pieces is not in the spool: add the job anew.") {
         $0.isOfAllServers = true
@@ -122,7 +131,7 @@ package enum FailureCode: String, CaseIterable, Sendable {
     case .mismatch: Row(.permanent, .job, Self.differs) { $0.isMismatch = true }
     case .badEntries:
       Row(.temporary, .job, "The list of the subscription cannot be read: check its link and its format.") {
-        $0.needsURL = true
+        ($0.needsURL, $0.isAnswer) = (true, true)
       }
     case .rejected: Row(.temporary, .job, Self.unverified) { $0.isMismatch = true }
     case .hookChanged: Row(.temporary, .job, Self.unverified) { ($0.isMismatch, $0.isOfAllServers) = (true, true) }
@@ -156,7 +165,10 @@ package enum FailureCode: String, CaseIterable, Sendable {
     case .outputExists:
       Row(
         .permanent, .job, "Another file has the name: move it away, or write overwrite: yes into the job's file.")
-    case .tooLarge: Row(.permanent, .job, "The file is larger than max-size allows: raise it, or cancel the job.")
+    case .tooLarge:
+      Row(.permanent, .job, "The file is larger than max-size allows: raise it, or cancel the job.") {
+        $0.isAnswer = true
+      }
     case .expired:
       Row(.permanent, .job, "The job's time is over: change expires in its file, or cancel it.") {
         $0.endsOrder = true
@@ -181,7 +193,9 @@ package enum FailureCode: String, CaseIterable, Sendable {
         $0.isMismatch = true
       }
     case .rollback:
-      Row(.temporary, .resource, "The list is older than the last one: a mirror lags behind, or somebody replays it.")
+      Row(
+        .temporary, .resource, "The list is older than the last one: a mirror lags behind, or somebody replays it."
+      ) { $0.isAnswer = true }
     case .unknownKey: Self.ofKey("No key of the spool made the signature: put the right one into keys.")
     case .expiredKey: Self.ofKey("The key of the signature has expired: put its owner's new one into keys.")
     case .revokedKey: Self.ofKey("The key of the signature is revoked: trust nothing that it has signed since.")

@@ -5,10 +5,10 @@ package enum Directory: String, CaseIterable, Sendable {
   /// Those that jobs pass through, and that of standing orders.
   package static let ofJobs: [Directory] = [.new, .urgent, .cur, .partial, .hold, .failed, .done, .standing]
 
-  package var takesDrops: Bool { self == .new || self == .urgent }
+  package var takesNewJobs: Bool { self == .new || self == .urgent }
 
   /// Whether people and other programs write files into it, so that one may be half written.
-  package var isDroppedInto: Bool { takesDrops || self == .standing }
+  package var takesDrops: Bool { takesNewJobs || self == .standing }
 
   /// Whether what is in it is tried again at a time of its own.
   var isScheduled: Bool { self == .partial || self == .standing }

@@ -55,7 +55,7 @@ package struct JobText: Sendable {
   /// has a journal may have a torn line from a person, who still writes it or was interrupted. Any other job was whole
   /// when it was claimed.
   func isTornByWorker(in origin: Directory) -> Bool {
-    origin.isDroppedInto ? tailBeginsJournal && !journal.isEmpty : tornTailIsJournal
+    origin.takesDrops ? tailBeginsJournal && !journal.isEmpty : tornTailIsJournal
   }
 
   /// Why a job that is too long was given up is what its last line says.

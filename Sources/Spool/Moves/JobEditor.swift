@@ -28,7 +28,7 @@ struct JobEditor {
     let idle = try stop(place)
     do throws(SpoolError) {
       // The worker that ran it may still write its last line. What a dropper still writes would go to the old file.
-      if try !waitUntilUnlocked(idle), idle.directory.isDroppedInto {
+      if try !waitUntilUnlocked(idle), idle.directory.takesDrops {
         throw SpoolError(
           call: .open, path: idle.display, errno: .textFileBusy, reason: "a process still writes it, or has locked it")
       }

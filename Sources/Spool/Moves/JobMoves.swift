@@ -149,7 +149,7 @@ extension JobMoves {
   /// The rename from `new/` or `urgent/` into `cur/`, cut by a power failure: btrfs can have made the second name
   /// durable and kept the first. The name that it was dropped by goes: the claim may have got a number.
   private func removeDropped(_ job: JobName, _ status: FileStatus) throws(SpoolError) {
-    try removeFormer(of: job, status, in: Directory.allCases.filter(\.takesDrops))
+    try removeFormer(of: job, status, in: Directory.allCases.filter(\.takesNewJobs))
   }
 
   /// A person's move into one of these directories, seen from the other name, which goes. If it was a move out of

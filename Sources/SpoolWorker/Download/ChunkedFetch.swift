@@ -121,7 +121,7 @@ final class ChunkedFetch {
     let source = sources[leadsTo[connection]]
     var plan = ResumePlan.decide(
       length: request.range.lowerBound, version: data.version, mirror: source.mirror.number,
-      hasChecksum: data.request.expected.provesContent)
+      hasDigest: data.request.expected.provesContent)
     // The data has no validator, so the request would start at 0, and its bytes would be taken for those of the chunk.
     if plan.offset != request.range.lowerBound {
       finish(.again(.askUnbounded, "the responses have no validator to compare"))

@@ -223,7 +223,7 @@ final class MirrorFetch: RunningTransfer {
 extension PartData {
   func plan(for mirror: Int) -> ResumePlan {
     var plan = ResumePlan.decide(
-      length: position, version: version, mirror: mirror, hasChecksum: request.expected.provesContent)
+      length: position, version: version, mirror: mirror, hasDigest: request.expected.provesContent)
     plan.comparesWhole = position == 0 && doubt != nil
     return plan
   }

@@ -50,8 +50,7 @@ final class PartData {
     pending = BlockBuffer(blocks)
     (self.space, self.claim, self.request) = (space, claim, request)
     self.isOfOtherSource = isOfOtherSource && version != nil
-    // What was answered before a person dropped the job again does not count.
-    answers = claim.origin.takesDrops ? Journal.Answers() : claim.text.journal.answers
+    answers = claim.history.answers
     (self.part, self.version) = (part, version)
     let known = claim.text.journal.data
     marks = KnownMarks(start: part.mark, earlier: known.earlierMark, durable: known.checkpoint)

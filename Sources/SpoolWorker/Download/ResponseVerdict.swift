@@ -18,19 +18,19 @@ package struct ResumePlan: Equatable {
 
   /// - Parameters:
   ///   - mirror: the number of the job's URL to request, counted from 1.
-  ///   - hasChecksum: whether the job declares a CRC-32, which would show a splice.
-  package static func decide(length: UInt64, version: RemoteVersion?, mirror: Int, hasChecksum: Bool) -> ResumePlan {
+  ///   - hasDigest: whether the job declares a digest, which would show a splice.
+  package static func decide(length: UInt64, version: RemoteVersion?, mirror: Int, hasDigest: Bool) -> ResumePlan {
     guard length > 0, let version else { return .fresh }
     // Longer than the whole, so it is not a prefix.
     if let size = version.size, length > size { return .fresh }
-    if mirror != version.mirror, hasChecksum {
+    if mirror != version.mirror, hasDigest {
       // Another server's validators mean nothing to this one.
       return ResumePlan(offset: length, ifRange: nil, comparesSizeOnly: true)
     }
     if let validator = version.ifRange {
       return ResumePlan(offset: length, ifRange: version.ignoresIfRange ? nil : validator)
     }
-    return hasChecksum ? ResumePlan(offset: length, ifRange: nil, comparesSizeOnly: true) : .fresh
+    return hasDigest ? ResumePlan(offset: length, ifRange: nil, comparesSizeOnly: true) : .fresh
   }
 }
 
@@ -99,7 +99,7 @@ package enum ResponseVerdict {
     }
 
     /// Whether a declared digest proves in the end that the joined parts belong together.
-    var hasChecksum: Bool { request.expected.provesContent }
+    var hasDigest: Bool { request.expected.provesContent }
   }
 }
 
@@ -180,12 +180,12 @@ private struct Judge {
   private func comesAgain(_ answer: RemoteVersion) -> Bool {
     guard asked.answers.otherKind == Self.text(answer) else { return false }
     return !Self.isPage(answer.type) || answer.type == asked.version?.type
-      || answer.etag ?? answer.modified != nil || asked.request.expected.size != nil || asked.hasChecksum
+      || answer.etag ?? answer.modified != nil || asked.request.expected.size != nil || asked.hasDigest
   }
 
   private func replacing(_ data: RemoteVersion, with whole: RemoteVersion) -> ResponseVerdict {
     // The data can never be continued.
-    if data.ifRange == nil, !asked.hasChecksum { return .replace(whole, .dropped) }
+    if data.ifRange == nil, !asked.hasDigest { return .replace(whole, .dropped) }
     guard data.isComparable(with: whole) else { return .replace(whole, .kept) }
     guard let validator = data.ifRange, validator == whole.ifRange else { return .replace(whole, .dropped) }
     if plan.offset == 0 { return plan.comparesWhole ? .append(whole) : .replace(whole, .kept) }
@@ -229,7 +229,7 @@ private struct Judge {
   /// version.
   private func firstPiece(_ version: RemoteVersion, end: UInt64) -> ResponseVerdict {
     let next = ResumePlan.decide(
-      length: end, version: version, mirror: version.mirror, hasChecksum: asked.hasChecksum)
+      length: end, version: version, mirror: version.mirror, hasDigest: asked.hasDigest)
     return end == version.size || next.offset > 0 ? .append(version) : .again(.askUnbounded, "no strong validator")
   }
 
@@ -238,10 +238,10 @@ private struct Judge {
     guard let version = asked.version else { return .again(.startOver, "nothing to compare with") }
     // A range may be shorter than requested (RFC 9110 section 15.3.7). Without a total, its end could be taken for the
     // end of the file.
-    if joined.size == nil, asked.request.expected.size == nil, !asked.hasChecksum {
+    if joined.size == nil, asked.request.expected.size == nil, !asked.hasDigest {
       return .again(.startOver, "the total is not known")
     }
-    if version.dependsOnWord(with: answer), !asked.hasChecksum, total == nil || version.size == nil {
+    if version.dependsOnWord(with: answer), !asked.hasDigest, total == nil || version.size == nil {
       return .again(.startOver, "the size is not known, and another resource answered")
     }
     if let difference = difference(from: version) { return .again(.startOver, difference) }
@@ -265,7 +265,7 @@ private struct Judge {
       return "the ETag has changed"
     }
     // The ETag of another resource proves nothing; a declared digest proves the whole in the end.
-    guard isSame || asked.hasChecksum else { return "another resource answered: \(answer.placeText)" }
+    guard isSame || asked.hasDigest else { return "another resource answered: \(answer.placeText)" }
     if let etag = version.etag {
       // Required in a 206 if a 200 would have it (RFC 9110 section 15.3.7).
       return answer.etag == etag ? nil : "the ETag has changed"
@@ -284,7 +284,7 @@ private struct Judge {
     let version = asked.version
     guard size == plan.offset else { return .again(.startOver, "416 for another length") }
     if let known = version?.size, known != size { return .again(.startOver, "the size has changed") }
-    if asked.hasChecksum { return .complete }
+    if asked.hasDigest { return .complete }
     // If no earlier response stated the size, a server that confirms any length would make cut data look complete.
     guard version?.size ?? asked.request.expected.size != nil else {
       return .again(.startOver, "416, and the size is not known")
@@ -417,7 +417,7 @@ extension ResponseVerdict.Asked {
     // has none.
     let declared = request.expected.size
     if let declared, size == declared { return nil }
-    if hasChecksum, size == nil || declared == nil { return nil }
+    if hasDigest, size == nil || declared == nil { return nil }
     let advice = "add `encoded: keep` to the job to save it as it comes, or `encoded: decode`"
     // Another answer may follow if this one is odd, or if the file came without a coding before.
     return .fail(Failure(isOdd || dataLength > 0 ? .badResponse : .encoded, "\(reason): \(advice)"))

@@ -40,10 +40,8 @@ final class Attempt {
     self.note = note
     trust = claim.isTakenOver ? .doubtful : .sound
     probation = Probation(
-      deaths: claim.origin.takesDrops
-        ? 0
-        : claim.text.journal.attempts.deaths(
-          askedBy: claim.spool.owner, isLastFrozen: claim.formerOwner == .mayWake),
+      deaths: claim.history.attempts.deaths(
+        askedBy: claim.spool.owner, isLastFrozen: claim.formerOwner == .mayWake),
       period: environment.options.probation)
   }
 
@@ -67,10 +65,6 @@ final class Attempt {
 }
 
 extension Claim {
-  /// Failures of its servers in a row.
-  var deferrals: Int { origin.takesDrops ? 0 : text.journal.attempts.deferrals }
-  var deferredSince: Timestamp? { origin.takesDrops ? nil : text.journal.attempts.deferredSince }
-
   /// Whether the last attempt has no end record, because its worker was killed, even if the job was moved since.
   var isTakenOver: Bool { origin == .cur || text.journal.attempts.isOpen }
 }
@@ -118,7 +112,7 @@ extension Attempt {
   /// - Returns: whether the job came through `new/` again, so that its history does not count.
   private func begin() throws(SpoolError) -> Bool {
     let journal = claim.text.journal
-    let isRequeued = claim.origin.takesDrops && !journal.isEmpty
+    let isRequeued = claim.origin.takesNewJobs && !journal.isEmpty
     account.number = (isRequeued ? 0 : journal.attempts.failures) + 1
     // A failed fsync has lost journal lines, or may have done so in a worker that died before it recorded the failure.
     if claim.isTakenOver || journal.data.lostWrites { try claim.renew() }
@@ -256,7 +250,7 @@ extension Attempt {
     var random = HostRandom()
     let jitter = Double.random(in: 0...1, using: &random)
     var request = claim.text.request
-    let (now, deferrals) = (claim.spool.now(), claim.deferrals)
+    let (now, deferrals) = (claim.spool.now(), claim.history.attempts.deferrals)
     if let every = request.standing.every {
       return RetryDecision.ofOrder(
         failure, failures: failures, deferrals: deferrals, every: every, now: now, jitter: jitter)
@@ -269,7 +263,7 @@ extension Attempt {
   }
 
   private func write(_ failure: Failure) throws(SpoolError) -> FailureRecord {
-    let journal = claim.origin.takesDrops ? Journal() : claim.text.journal
+    let journal = claim.history
     let failure = RetryDecision.believed(failure, mismatches: journal.attempts.mismatches)
     // Deliveries have attempts of their own.
     let number = failure.code == .deliver ? journal.attempts.failedDeliveries + 1 : account.number
@@ -534,7 +528,7 @@ extension Attempt {
   /// may have seen the payload by then.
   private func notePublished(_ plan: JobPlan) async throws {
     // Failed deliveries are counted from this line on.
-    if !claim.origin.takesDrops, claim.text.journal.publication.awaitsDelivery { return }
+    if claim.history.publication.awaitsDelivery { return }
     let directory = try environment.outputs(of: plan).location
     try claim.append(.published(.now(), output: plan.output.text, directory: directory))
     try await claim.makeDurable(environment.durable)
@@ -559,7 +553,7 @@ extension Attempt {
 
   private func tellGivenUp(_ job: FileName, _ record: Fields) async {
     reached(.transferred)
-    let first = claim.origin.takesDrops ? nil : claim.text.journal.attempts.firstStarted
+    let first = claim.history.attempts.firstStarted
     let seconds = max(0, Timestamp.now().seconds - (first ?? account.began).seconds)
     await environment.tellFailed(job, record, of: claim.text.request, seconds: seconds, hooks)
   }

@@ -127,8 +127,7 @@ struct Commit {
     _ whole: Mark, existing: Bool, unproven: String?, _ part: PartFile? = nil, mayHaveReceipt: Bool = false
   ) async throws {
     try claim.confirmAfterSilence()
-    // The journal of a job that came through new/ again describes earlier runs, perhaps with a receipt.
-    let journal = claim.origin.takesDrops ? Journal() : claim.text.journal
+    let journal = claim.history
     if !mayHaveReceipt || journal.publication.receipt == nil {
       let delivered = try await deliver(whole)
       let now = Timestamp.now()
@@ -170,7 +169,7 @@ struct Commit {
 
   /// Whether the job still asks for what its data is. A person may have edited it since.
   private var isOfPlan: Bool {
-    claim.text.journal.data.source.map { plan.asks(for: $0) } ?? !claim.origin.takesDrops
+    claim.text.journal.data.source.map { plan.asks(for: $0) } ?? !claim.origin.takesNewJobs
   }
 
   /// Accepts a file that already has the output's name, if it is this job's own data, published before a crash, or has
@@ -192,7 +191,7 @@ struct Commit {
     let data = try spool.status(.partial, claim.job.part)
     // A new job that is to replace a file must replace it, even if older data with the job's name is the same inode as
     // that file.
-    let isNew = overwrites && claim.origin.takesDrops && journal.isEmpty
+    let isNew = overwrites && claim.origin.takesNewJobs && journal.isEmpty
     if !overwrites, !isOfPlan, try await withdrawEarlierPayload() { return nil }
     let isOwn = status.isRegular && data?.isSameFile(as: status) == true && !isNew && isOfPlan
     if overwrites, !isOwn {
@@ -202,7 +201,7 @@ struct Commit {
     }
     // The payload may already be published: a person moved the job between the receipt and the move to done/, or a
     // crash came between the payload's name and the receipt. A payload that has changed since must not get a receipt.
-    let vouched = journal.publication.published ?? (claim.origin.takesDrops ? nil : journal.publication.verified)
+    let vouched = journal.publication.published ?? claim.history.publication.verified
     let published = vouched.flatMap { $0.part == status.inode && isOfPlan ? $0.digests : nil }
     var expected = plan.request.expected
     if let fetched { expected = Expectation(size: fetched.offset, digests: fetched.digests) }

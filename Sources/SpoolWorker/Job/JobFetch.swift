@@ -142,7 +142,7 @@ final class JobFetch: RunningTransfer {
     let (url, spool) = (mirror.parts.redacted, data.claim.spool)
     let now = Timestamp.now()
     // Patience counts from here, and a claim changes the file's times.
-    let dropped = data.claim.origin.takesDrops ? data.claim.knownSince : nil
+    let dropped = data.claim.origin.takesNewJobs ? data.claim.knownSince : nil
     try data.claim.append(
       .started(
         now, attempt: account.number, worker: spool.owner, boot: spool.boot, mirror: mirror.number, url: url,

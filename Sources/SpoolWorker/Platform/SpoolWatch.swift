@@ -54,7 +54,7 @@ final class SpoolWatch {
       // A file that is closed after writing, renamed into the directory or touched may have become runnable. A file
       // moved or removed from cur/ means that a person moved or removed the job. Creation is the only event for a link
       // and for anything that is not a regular file.
-      let more = directory == .cur ? IN_MOVED_FROM | IN_DELETE : directory.isDroppedInto ? IN_CREATE : 0
+      let more = directory == .cur ? IN_MOVED_FROM | IN_DELETE : directory.takesDrops ? IN_CREATE : 0
       let mask = IN_CLOSE_WRITE | IN_MOVED_TO | IN_ATTRIB | IN_ONLYDIR | more
       if let watch = try watch(directory, UInt32(mask)) { directories[watch] = directory }
     }

@@ -176,7 +176,7 @@ private struct ClaimClock {
       return now
     }
     // Old by any clock that is not wrong by hours.
-    if candidate.origin.takesDrops, candidate.modified + 86_400 < now.seconds { return now }
+    if candidate.origin.takesNewJobs, candidate.modified + 86_400 < now.seconds { return now }
     if let cached, LoopExecutor.milliseconds() - cached.at < Self.validity { return cached.time }
     let time = try spool.fileSystemTime()
     cached = (time, LoopExecutor.milliseconds())
@@ -238,7 +238,7 @@ private struct OtherWorkers {
     // Without its last attempt's end, a job may need just its last move, or have data of which nothing is recorded.
     guard claim.origin != .cur, !journal.attempts.isOpen, !claim.isStandingOrder,
       // Otherwise the next claim would not know that it came through `new/` again.
-      !claim.origin.takesDrops || journal.isEmpty || claim.isRequeueNoted,
+      !claim.origin.takesNewJobs || journal.isEmpty || claim.isRequeueNoted,
       let other = try job(like: claim.text.request)
     else { return nil }
     return JobWait(forOutput: other.output.text, of: other.name, now: spool.now())

@@ -142,7 +142,7 @@ final class Dispatcher {
 
   /// A job of this name is running, without data. The new one runs when it has ended.
   private func noteDroppedAnew(_ candidate: Candidate) throws(SpoolError) {
-    guard candidate.origin.takesDrops else { return }
+    guard candidate.origin.takesNewJobs else { return }
     let inHand = running.first { $0.value.attempt.name == candidate.name }
     // The file may have been seen twice, and have been claimed since.
     if let inHand, try spool.status(candidate.origin, candidate.name) != nil {

@@ -115,7 +115,7 @@ struct SpoolReader {
     let found: FileStatus?
     do throws(SpoolError) {
       found = try spool.status(directory, name)
-    } catch  where error.errno == .permissionDenied && directory.takesDrops {
+    } catch  where error.errno == .permissionDenied && directory.takesNewJobs {
       // Only the file's status is denied, since the directory could be read. The claim reports it.
       return .candidate(Candidate(name: name, origin: directory, modified: 0))
     }
@@ -242,12 +242,12 @@ struct PeekReader {
 
   private func patience(_ candidate: Candidate, _ text: JobText) -> ServerRests.Patience {
     // A drop may have kept an old time. The attempt knows better.
-    let known = candidate.origin.takesDrops ? candidate.modified : text.journal.knownSince?.seconds
+    let known = candidate.origin.takesNewJobs ? candidate.modified : text.journal.knownSince?.seconds
     return environment.patience(of: text.request, knownSince: known)
   }
 
   private func deaths(_ candidate: Candidate, _ text: JobText) throws(SpoolError) -> Int {
-    if candidate.origin.takesDrops || hasWaited(candidate) { return 0 }
+    if candidate.origin.takesNewJobs || hasWaited(candidate) { return 0 }
     let attempts = text.journal.attempts
     let all = attempts.deaths(askedBy: spool.owner)
     guard candidate.origin == .cur, let owner = ClaimName(candidate.name)?.owner else { return all }
@@ -289,7 +289,7 @@ struct PeekReader {
     let request = text.request.bounded(by: environment.options)
     if let expires = request.expires, expires <= spool.now() { return nil }
     // For a job that was dropped, the size in the journal may be that of another URL.
-    guard let size = (candidate.origin.takesDrops ? nil : text.journal.data.version?.size) ?? request.expected.size
+    guard let size = (candidate.origin.takesNewJobs ? nil : text.journal.data.version?.size) ?? request.expected.size
     else {
       return nil
     }

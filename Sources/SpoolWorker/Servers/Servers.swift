@@ -183,7 +183,7 @@ final class Servers {
     if let failure = mistake(failure, isOfOther: isOfOther, of: way[0], claim) { return failure }
     guard let fault = ServerRests.Fault(failure, isOfOther, mirror, claim.text.request), let server = way.first else {
       // Whatever is wrong, the server answered.
-      if failure.showsAnswer { answered(id, mirror) }
+      if failure.code.showsAnswer { answered(id, mirror) }
       return failure
     }
     let key = failure.code == .proxy ? failure.proxy.map { ServerRests.proxy($0) } ?? server : server
@@ -193,7 +193,7 @@ final class Servers {
     guard let (until, isNew) = rests.failed(id, key, fault, running: running(server), at: now, jitter: jitter) else {
       return isOfOther ? deferred(failure, by: server, claim, patience) : failure
     }
-    if let since = claim.deferredSince {
+    if let since = claim.history.attempts.deferredSince {
       rests.noteFailure(key, since: moment(since))
     }
     if isNew { tellRest(key) }
@@ -225,7 +225,7 @@ final class Servers {
   ) -> Failure {
     guard failure.isOfServer else { return failure }
     var failure = failure
-    let waited = claim.deferredSince.map { now - moment($0) } ?? 0
+    let waited = claim.history.attempts.deferredSince.map { now - moment($0) } ?? 0
     failure.rest = ServerRests.shortestSeconds
     guard waited > patience.milliseconds else { return failure }
     let (rest, reason) = (failure.rest, failure.reason)
@@ -238,7 +238,7 @@ final class Servers {
 
   /// Whether the server has answered others since it last put this job off, again and again.
   private func isAboutJob(_ claim: Claim, _ server: String) -> Bool {
-    guard claim.deferrals >= RetryDecision.freeDeferrals, let answered = rests.answered(server),
+    guard claim.history.attempts.deferrals >= RetryDecision.freeDeferrals, let answered = rests.answered(server),
       let last = claim.text.journal.attempts.lastFailure?.words.first.flatMap({ Timestamp($0) })
     else { return false }
     return answered > moment(last)
@@ -371,18 +371,4 @@ extension ServerRests.Fault {
 extension Failure {
   /// Whether it is a server's, and not the file's.
   fileprivate var isOfServer: Bool { blame == .server || retryAfter != nil }
-
-  /// Whether a server has answered about the resource.
-  fileprivate var showsAnswer: Bool {
-    switch code {
-    case .http, .badResponse, .redirect, .encoded, .otherKind, .cut, .shortBody, .mismatchSize, .mismatchDigest,
-      .mismatch, .tooLarge, .badEntries, .rejected, .hookChanged, .badSignature, .rollback, .wrongPiece:
-      true
-    case .resolve, .connect, .timeout, .stalled, .tls, .hook, .resolveHook, .deliver, .diskFull, .noOutput, .noNetwork,
-      .proxy, .tooLargeHere, .io, .malformed, .badOutput, .outputExists, .expired, .protocol, .unresolvable,
-      .privateAddress, .serverAway, .killsWorker, .unsigned, .unknownKey, .expiredKey, .revokedKey, .noVerifier,
-      .noPieces:
-      false
-    }
-  }
 }

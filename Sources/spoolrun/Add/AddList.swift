@@ -201,6 +201,11 @@ struct ListArguments: ParsableArguments {
   @Flag(help: "Skip lines and options of a list that have no meaning here, instead of refusing the list.")
   var ignoreUnknown = false
 
+  func validate() throws {
+    guard let from, from.utf8.contains("://".utf8) else { return }
+    throw ValidationError("--from takes a file: fetch the list with `spoolrun get`, or watch it with `subscribe`")
+  }
+
   /// Refuses options that mean nothing without a list.
   func refuseWithoutFile() throws {
     if format != nil || base != nil || ignoreUnknown {

@@ -8,10 +8,10 @@ internal import Transfer
 func checkAnswer(_ bytes: [UInt8]) throws(Violation) {
   guard let (job, head) = read(bytes) else { return }
   let mirror = max(1, job.request.urls.count)
-  let hasChecksum = job.request.expected.provesContent
+  let hasDigest = job.request.expected.provesContent
   var plan = ResumePlan.decide(
     length: job.journal.data.softMark?.offset ?? 0, version: job.journal.data.version, mirror: mirror,
-    hasChecksum: hasChecksum)
+    hasDigest: hasDigest)
   if job.request.connections != nil { plan.last = plan.offset.addingReportingOverflow(65_535).partialValue }
   let version = plan.offset > 0 ? job.journal.data.version : nil
   let url: URLParts
@@ -31,7 +31,7 @@ func checkAnswer(_ bytes: [UInt8]) throws(Violation) {
     try require(head.status == 200 && plan.offset > 0, "a part takes the place of the whole")
     try answer.checkSize(whole)
     try require(
-      old != .dropped || version?.ifRange == nil && !hasChecksum || whole.etag != nil || whole.modified != nil
+      old != .dropped || version?.ifRange == nil && !hasDigest || whole.etag != nil || whole.modified != nil
         || version?.etag == nil && version?.modified == nil, "data is thrown away for an answer without a validator")
   case .complete: try answer.checkComplete()
   // Either would be asked again as before, without end.

@@ -42,7 +42,7 @@ PLANTS = {
         "SpoolWorker", "return answer.etag == etag ? nil", 'return planted("validator") || answer.etag == etag ? nil', {"splice", "junk"}
     ),
     "resource": Plant(
-        "SpoolWorker", "guard isSame || asked.hasChecksum", 'guard isSame || planted("resource") || asked.hasChecksum', {"splice", "other resource"}
+        "SpoolWorker", "guard isSame || asked.hasDigest", 'guard isSame || planted("resource") || asked.hasDigest', {"splice", "other resource"}
     ),
     "total": Plant(
         "SpoolWorker", "total != size { return .again(.startOver", 'total != size, !planted("total") { return .again(.startOver', {"splice", "junk", "cut"}

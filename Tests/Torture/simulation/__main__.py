@@ -60,8 +60,8 @@ SPOOL = {
             "      || status.isSameFile(as: locked.status) && status.size == locked.status.size else { return false }",
         ),
         "a file that lacks its end is judged at once": (
-            "      if origin.isDroppedInto, status.isYoung",
-            '      if origin.isDroppedInto, !planted("a file that lacks its end is judged at once"), status.isYoung',
+            "      if origin.takesDrops, status.isYoung",
+            '      if origin.takesDrops, !planted("a file that lacks its end is judged at once"), status.isYoung',
         ),
         "an edit does not look at what it has exchanged": (
             "    if isMovedByNobody(try spool.system.status(spool.root, draft), file) { return }",

@@ -75,7 +75,7 @@ import Testing
   {
     var request = JobRequest()
     request.expected.digests = declared
-    let plan = ResumePlan.decide(length: 50, version: version, mirror: 1, hasChecksum: !declared.isEmpty)
+    let plan = ResumePlan.decide(length: 50, version: version, mirror: 1, hasDigest: !declared.isEmpty)
     let part = [("content-range", "bytes 50-99/100"), ("etag", "\"v1\"")]
     return ResponseVerdict.judge(
       try response(part + fields, status: 206),

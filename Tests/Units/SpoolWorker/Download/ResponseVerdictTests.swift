@@ -23,7 +23,7 @@ import Testing
     (request.expected.size, request.encoded) = (row.size, row.encoded)
     version?.coding = row.coding
     let length = row.offset
-    var plan = ResumePlan.decide(length: length, version: version, mirror: row.mirror, hasChecksum: row.checksum)
+    var plan = ResumePlan.decide(length: length, version: version, mirror: row.mirror, hasDigest: row.checksum)
     if plan.offset != row.offset { plan = ResumePlan(offset: row.offset, ifRange: nil) }
     plan.last = row.last
     let verdict = try judge(
@@ -41,7 +41,7 @@ import Testing
   @Test(arguments: [("\"v1\"", true), ("\"v2\"", false), ("W/\"v1\"", false)])
   func serversThatIgnoreIfRange(etag: String, expected: Bool) throws {
     let version = RemoteVersion(mirror: 1, size: 100, etag: "\"v1\"", modified: nil)
-    let plan = ResumePlan.decide(length: 50, version: version, mirror: 1, hasChecksum: false)
+    let plan = ResumePlan.decide(length: 50, version: version, mirror: 1, hasDigest: false)
     let verdict = try judge(
       response(200, ["etag: \(etag)"]), plan: plan, version: version, mirror: 1, request: JobRequest())
     guard case .replace(let next, .dropped) = verdict else {
@@ -93,7 +93,7 @@ import Testing
     let now: String
     var status = 206
     var isDated = false
-    var hasChecksum = false
+    var hasDigest = false
     let verdict: String
   }
 
@@ -112,7 +112,7 @@ import Testing
     Place(before: file, now: "http://b.example/f", verdict: "startOver"),
     Place(before: file, now: "http://a.example:81/f", verdict: "startOver"),
     Place(before: file, now: "https://a.example/f", verdict: "startOver"),
-    Place(before: file, now: "http://b.example/f", hasChecksum: true, verdict: "append"),
+    Place(before: file, now: "http://b.example/f", hasDigest: true, verdict: "append"),
     // The data stays until what the other resource sends is longer.
     Place(before: file, now: "http://b.example/f", status: 200, verdict: "replace, kept"),
     Place(before: file, now: file + "?sig=2", status: 200, verdict: "replace, dropped"),
@@ -125,8 +125,8 @@ import Testing
       mirror: 1, size: 100, etag: place.isDated ? nil : "\"v1\"", modified: place.isDated ? VerdictCase.earlier : nil,
       resource: resource)
     var request = JobRequest()
-    if place.hasChecksum { request.expected.digests = Digests(Digest(Checksum())) }
-    let plan = ResumePlan.decide(length: 50, version: version, mirror: 1, hasChecksum: place.hasChecksum)
+    if place.hasDigest { request.expected.digests = Digests(Digest(Checksum())) }
+    let plan = ResumePlan.decide(length: 50, version: version, mirror: 1, hasDigest: place.hasDigest)
     let validator = place.isDated ? "last-modified: \(VerdictCase.earlier)" : "etag: \"v1\""
     let fields =
       place.status == 206 ? ["content-range: bytes 50-99/100", validator] : ["content-length: 100", validator]
@@ -144,7 +144,7 @@ import Testing
     func judge(_ fields: [String], _ answers: Journal.Answers, size: UInt64? = nil) throws -> ResponseVerdict {
       var request = JobRequest()
       request.expected.size = size
-      let plan = ResumePlan.decide(length: 50, version: version, mirror: 1, hasChecksum: false)
+      let plan = ResumePlan.decide(length: 50, version: version, mirror: 1, hasDigest: false)
       return try self.judge(
         response(200, fields), plan: plan, version: version, mirror: 1, request: request, answers: answers)
     }
