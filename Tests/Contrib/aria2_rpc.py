@@ -182,8 +182,10 @@ class DownloadTests(Case):
         self.assertEqual((self.files / "a.1.zip").read_bytes(), PAYLOAD)
 
     def test_a_metalink(self):
+        pieces = f'<pieces length="{len(PAYLOAD)}" type="sha-256"><hash>{hashlib.sha256(PAYLOAD).hexdigest()}</hash></pieces>'
         text = ('<metalink xmlns="urn:ietf:params:xml:ns:metalink">'
-                + "".join(f'<file name="{name}"><url>{self.url}/{name}</url></file>' for name in ("m1", "m2")) + "</metalink>")
+                + "".join(f'<file name="{name}"><size>{len(PAYLOAD)}</size>{pieces}<url>{self.url}/{name}</url></file>'
+                          for name in ("m1", "m2")) + "</metalink>")
         gids = self.call("aria2.addMetalink", base64.b64encode(text.encode()).decode(), {"dir": "set"})
         self.worker()
         for gid in gids:
@@ -237,6 +239,19 @@ class SteeringTests(Case):
         self.assertEqual(self.call("aria2.tellStatus", lost)["errorCode"], "3")
         self.call("aria2.removeDownloadResult", lost)
         self.assertEqual(list((self.spool / "failed").iterdir()), [])
+
+    def test_a_job_that_is_wrong_spoils_no_list(self):
+        for name, line in [("odd", "size: 3G"), ("root", "root: ../.."), ("nul", "root: a\0b")]:
+            (self.spool / "failed" / name).write_text(f"url: {self.url}/x\n{line}\n")
+        os.mkfifo(self.spool / "failed/pipe")
+        self.assertEqual(len(self.call("aria2.tellStopped", 0, 10)), 3)
+        self.call("aria2.addUri", [f"{self.url}/x"])
+
+    def test_a_failed_job_with_another_digest_is_another(self):
+        self.worker()
+        (self.spool / "failed/y").write_text(f"url: {self.url}/y\nsha256: {'0' * 64}\n")
+        right = self.call("aria2.addUri", [f"{self.url}/y"], {"checksum": f"sha-256={hashlib.sha256(PAYLOAD).hexdigest()}"})
+        self.wait(right, "complete")
 
     def test_a_failed_job_is_tried_again_as_it_is(self):
         """AriaNg and aria2p drop what they were told, and then remove the failed one."""

@@ -58,8 +58,9 @@ class TeamTests(unittest.TestCase):
         self.team.chmod(0o755)
         subprocess.run(["chown", "-R", f"{WORKER}:{WORKER}", self.spool], check=True)
         setup = command_of("A team").replace("/var/spool/spoolrun", str(self.spool)).replace("users", str(TEAM))
-        lines = [line for line in setup.splitlines() if line.startswith(("chgrp", "chmod", "echo 'mode"))]
-        self.assertEqual(len(lines), 4)
+        setup = setup.replace("chown spoolrun:", f"chown {WORKER}:{WORKER}")
+        lines = [line for line in setup.splitlines() if line.startswith(("chgrp", "chmod", "chown", "echo 'mode"))]
+        self.assertEqual(len(lines), 5)
         subprocess.run(["sh", "-euc", "\n".join(lines)], check=True)
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), Origin)
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
@@ -102,6 +103,7 @@ class TeamTests(unittest.TestCase):
         self.until("alice's are done", lambda: "alice=x" in os.listdir(self.spool / "failed")
                    and "alice=data.tar" in os.listdir(self.spool / "done"))
         self.until("bob's runs", lambda: os.listdir(self.spool / "cur"))
+        self.assertFalse(self.reads(MEMBERS["bob"], TEAM, "defaults"))
         alice, bob = self.ok("alice", "status"), self.ok("bob", "status")
         self.assertRegex(alice, r"(?m)^failed +x .*404")
         self.assertRegex(alice, r"(?m)^done +data\.tar$")

@@ -98,8 +98,7 @@ class Job:
         if stamp == self.stamp:
             return
         self.stamp, self.keys, self.journal = stamp, {}, {}
-        with open(self.spool.path(self.folder, self.file), "rb") as file:
-            text = file.read(MAXIMUM_TEXT)
+        text = self.bytes()
         # A journal that another user has written is not believed.
         believed = self.status.st_uid == self.spool.owner
         for line in text.split(b"\n"):
@@ -115,11 +114,15 @@ class Job:
             elif "://" in line and not line.startswith("#"):
                 self.keys.setdefault("url", []).append(line.split("\t")[0].strip())
 
+    def bytes(self) -> bytes:
+        """Of a regular file: its owner may have put something else in its place."""
+        path = self.spool.path(self.folder, self.file)
+        with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as file:
+            return file.read(MAXIMUM_TEXT) if stat.S_ISREG(os.fstat(file.fileno()).st_mode) else b""
+
     def request(self) -> bytes:
         """The text without the journal."""
-        with open(self.spool.path(self.folder, self.file), "rb") as file:
-            lines = file.read(MAXIMUM_TEXT).split(b"\n")
-        return b"\n".join(line for line in lines if line.partition(b": ")[0] not in JOURNAL)
+        return b"\n".join(line for line in self.bytes().split(b"\n") if line.partition(b": ")[0] not in JOURNAL)
 
     @property
     def is_order(self) -> bool:
@@ -150,7 +153,9 @@ class Job:
     def lengths(self) -> tuple[int, int]:
         """The size so far, and in all; 0 if that is not known."""
         verified = self.journal.get("verified", {}).get("size")
-        total = int(verified or self.journal.get("response", {}).get("size") or self.keys.get("size", ["0"])[0])
+        said = verified or self.journal.get("response", {}).get("size") or self.keys.get("size", ["0"])[0]
+        # A job that is wrong may say anything.
+        total = int(said) if re.fullmatch("[0-9]{1,19}", said) else 0
         if self.folder == "done":
             return total, total
         try:
@@ -199,22 +204,19 @@ class Spool:
         self.owner = os.stat(self.root).st_uid
         if self.owner != os.geteuid():
             raise Refused(f"{root} belongs to another user; run this as that one")
-        self.scratch = tempfile.TemporaryDirectory(prefix="aria2-rpc.")
         self.listings: dict[str, tuple[int, list[Job]]] = {}
         self.rates: dict[str, tuple[float, int, int]] = {}
         self.removed: dict[str, dict] = {}
-        self.run("init", "--spool", self.scratch.name)
 
     def path(self, folder: str, name: bytes) -> bytes:
         return os.path.join(os.fsencode(self.root), folder.encode(), name)
 
     def directory(self, root: str | None = None) -> str:
         """The output directory."""
-        if root:
+        if root and re.fullmatch(r"[^/\0]+", root) and root != "..":
             return os.path.realpath(os.path.join(self.root, "roots", root))
-        if not self.output_root:
-            self.output_root = self.worker().get("directory")
-        return os.path.realpath(self.output_root or os.path.join(self.root, "files"))
+        own = self.output_root or self.worker().get("directory")
+        return os.path.realpath(own or os.path.join(self.root, "files"))
 
     def worker(self) -> dict[str, str]:
         """The options of the worker that started last."""
@@ -308,16 +310,14 @@ class Spool:
 
     def checked(self, text: bytes, *words: str) -> list[tuple[bytes, bytes]]:
         """The names and texts of the jobs that `spoolrun add` makes of this, in a spool that nobody works on."""
-        try:
-            allowed = Path(self.root, "protocols").read_bytes()
-            Path(self.scratch.name, "protocols").write_bytes(allowed)
-        except FileNotFoundError:
-            Path(self.scratch.name, "protocols").unlink(missing_ok=True)
-        self.run("add", "--spool", self.scratch.name, "--from", "-", *words, text=text)
-        jobs = []
-        for path in sorted(Path(self.scratch.name, "new").iterdir()):
-            jobs.append((os.fsencode(path.name), path.read_bytes()))
-            path.unlink()
+        with tempfile.TemporaryDirectory(prefix="aria2-rpc.") as scratch:
+            self.run("init", "--spool", scratch)
+            try:
+                Path(scratch, "protocols").write_bytes(Path(self.root, "protocols").read_bytes())
+            except FileNotFoundError:
+                pass
+            self.run("add", "--spool", scratch, "--from", "-", *words, text=text)
+            jobs = [(os.fsencode(path.name), path.read_bytes()) for path in sorted(Path(scratch, "new").iterdir())]
         if not jobs:
             raise Refused("there is nothing to download")
         return jobs

@@ -186,12 +186,25 @@ class Methods:
             job.keys.setdefault(key, []).append(value)
         for failed in self.spool.jobs(["failed"]):
             # Clients try a job again so, with the URLs that they were told, which lack logins and queries.
-            if job.keys["url"] == failed.urls and failed.path == job.path:
-                return self.begun(*self.spool.checked(failed.request())[0], options)
+            if job.keys["url"] == failed.urls and failed.path == job.path and self.repeats(lines, failed):
+                try:
+                    name, text = self.spool.checked(failed.request())[0]
+                except Refused:
+                    # It has failed because its text is wrong.
+                    continue
+                return self.begun(name, text, options)
         if not any(line.startswith(("overwrite", *DIGESTS.values())) for line in lines):
             if option(options, "auto-file-renaming") != "false":
                 text = self.renamed(job, text)
         return self.begun(name, text, options)
+
+    @staticmethod
+    def repeats(lines: list[str], failed: Job) -> bool:
+        """Whether a client asks for no more than what it was told of a job."""
+        told = {f"url: {url}" for url in failed.urls} | {"connections: 1"}
+        for key in ("root", "connections", *DIGESTS.values()):
+            told |= {f"{key}: {value}" for value in failed.keys.get(key, [])}
+        return all(line in told or line.startswith("output: ") for line in lines)
 
     def renamed(self, job: Job, text: bytes) -> bytes:
         """The text with an output that no file has, as aria2 calls it."""
@@ -224,7 +237,9 @@ class Methods:
             raise Refused("options of a metalink are dir, below the output directory, and pause")
         words = ["-o", f"{below}/"] if below else []
         jobs = self.spool.checked(metalink, "--format", "metalink", *words)
-        return [self.begun(name, text, options) for name, text in jobs]
+        # Their lists of pieces are in the other spool.
+        return [self.begun(name, b"".join(line for line in text.splitlines(True) if not line.startswith(b"pieces:")),
+                           options) for name, text in jobs]
 
     def call_addTorrent(self, *_):
         raise Refused("BitTorrent is not what spoolrun does")
