@@ -21,7 +21,7 @@ struct OrderCheck {
     let request = claim.text.request.bounded(by: environment.options)
     guard let every = request.standing.every else { throw Failure(.malformed, "a subscription needs `every:`") }
     if let failure = attempt.probation.failure(attempts: nil) { throw failure }
-    if let expires = request.expires, expires <= began { throw Failure(.expired, "the order expired at \(expires)") }
+    if let expires = request.expires, expires <= began { throw Failure(.expired, "the subscription expired at \(expires)") }
     if environment.options.defaults.requiresSignature == true, request.signature == nil { throw Failure.unsigned }
     let mirrors = try MirrorURL.all(of: request, environment.options.protocols)
     try noteCheckStarted(mirrors)
@@ -66,7 +66,12 @@ struct OrderCheck {
       let program = EntriesProgram(path: environment.options.entriesProgram, stop: attempt.hookStop)
       return try await program.read(file, claim.text.request.standing.entries, name: name, in: claim.spool)
     }
-    var entry = FeedEntry(identity: version.etag ?? version.modified ?? "\(began)", urls: mirrors.map(\.url))
+    let named = version.etag ?? version.modified
+    // A server that heeds no conditions names the last version again.
+    if named != nil, version == checks.version { return ReadList() }
+    // It may go back to an earlier version.
+    let after = checks.lastTime.map { "\($0) " } ?? ""
+    var entry = FeedEntry(identity: after + (named ?? "\(began)"), urls: mirrors.map(\.url))
     entry.replaces = true
     var list = ReadList()
     list.entries = [entry]

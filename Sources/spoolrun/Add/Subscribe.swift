@@ -16,7 +16,7 @@ struct Subscribe: ParsableCommand {
     abstract: "Has new entries of a feed or list downloaded.",
     discussion: """
       Puts a subscription into the directory standing. When it is due, a worker looks at the list, and drops a job \
-      for each entry that it has not seen before. Several URLs are mirrors of the list. Prints the order's name; \
+      for each entry that it has not seen before. Several URLs are mirrors of the list. Prints the subscription's name; \
       hold, release, retry (which checks it now) and cancel take this name.
       """)
 
@@ -59,13 +59,16 @@ struct Subscribe: ParsableCommand {
       Terminal.error("\(order.display): new subscription\(why)")
       try MissingWorker.tell(of: spool)
     } catch {
-      throw ExitStatus.failure(error, "the order cannot be put into standing")
+      throw ExitStatus.failure(error, "the subscription cannot be put into standing")
     }
   }
 
   private func order() throws -> (request: JobRequest, name: JobName) {
     var request: JobRequest
     let offered = OfferedSubscription.all.first { $0.name == self.urls[0] }
+    if let offered, self.urls.count > 1 {
+      throw ValidationError("\(offered.name) is a name of --list: one at a time, and no URLs with it")
+    }
     let urls = offered?.urls ?? self.urls
     let kept = offered?.keys.filter { key, _ in !job.given.contains { $0.key.name == key.name } } ?? []
     do throws(Defect) {

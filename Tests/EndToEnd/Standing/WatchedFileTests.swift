@@ -37,6 +37,16 @@ import Testing
     #expect(spool.payloads == ["here.mmdb"] && spool.names("done").count == 1 && server.requests.count == 4)
   }
 
+  @Test func `a server that goes back to an earlier version is followed`() async throws {
+    let (server, spool) = (try FeedServer("one"), try TemporarySpool())
+    try order(server, spool)
+    for text in ["one", "two", "one"] {
+      server.put(text)
+      #expect(try await check(spool).status == .exited(0))
+      #expect(try spool.payload("list.mmdb") == Array(text.utf8))
+    }
+  }
+
   @Test func `without a version it is fetched each time`() async throws {
     let (server, spool) = (try FeedServer("one"), try TemporarySpool())
     server.dropValidators()
