@@ -47,8 +47,8 @@ struct TransferLimits {
 /// measured. Then it gets twice as many; if these bring at least a quarter more it goes on so, else it goes back, and
 /// rests before it tries again. A server that refuses is ``ServerRests``' concern.
 ///
-/// Far from a server, a transfer waits long for its first byte, and longer on a new connection. So something has to come
-/// twice for each transfer, on the average, before more of them are measured, and again while they are.
+/// Far from a server, a transfer waits long for its first byte, and longer on a new connection. So something has to
+/// come twice for each transfer, on the average, before more of them are measured, and again while they are.
 ///
 /// Times are milliseconds of the loop's clock.
 struct TransferGrowth {

@@ -21,7 +21,9 @@ struct OrderCheck {
     let request = claim.text.request.bounded(by: environment.options)
     guard let every = request.standing.every else { throw Failure(.malformed, "a subscription needs `every:`") }
     if let failure = attempt.probation.failure(attempts: nil) { throw failure }
-    if let expires = request.expires, expires <= began { throw Failure(.expired, "the subscription expired at \(expires)") }
+    if let expires = request.expires, expires <= began {
+      throw Failure(.expired, "the subscription expired at \(expires)")
+    }
     if environment.options.defaults.requiresSignature == true, request.signature == nil { throw Failure.unsigned }
     let mirrors = try MirrorURL.all(of: request, environment.options.protocols)
     try noteCheckStarted(mirrors)

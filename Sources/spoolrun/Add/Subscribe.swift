@@ -16,8 +16,8 @@ struct Subscribe: ParsableCommand {
     abstract: "Has new entries of a feed or list downloaded.",
     discussion: """
       Puts a subscription into the directory standing. When it is due, a worker looks at the list, and drops a job \
-      for each entry that it has not seen before. Several URLs are mirrors of the list. Prints the subscription's name; \
-      hold, release, retry (which checks it now) and cancel take this name.
+      for each entry that it has not seen before. Several URLs are mirrors of the list. Prints the name of the \
+      subscription; hold, release, retry (which checks it now) and cancel take this name.
       """)
 
   @OptionGroup var spool: SpoolOption
