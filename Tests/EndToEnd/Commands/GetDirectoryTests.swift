@@ -169,6 +169,22 @@ import Testing
     #expect(again.status == .exited(0) && again.errors.contains("a: is there already"), "\(again)")
   }
 
+  @Test func `a command for a file that is there stops no other that fetches it again`() async throws {
+    let gate = try Gate()
+    let server = try ScriptedServer { request, reply in
+      if request.nth == 2 { try reply.stall(until: gate) }
+      try reply.respond("200 OK", body: [UInt8(request.nth)])
+    }
+    #expect(try await get(server.url("/a")).status == .exited(0))
+    let again = try start(["--timeout", "1h", "--overwrite", server.url("/a")])
+    try await waitUntil("it is asked for") { server.requests.count == 2 }
+    let other = try await get(server.url("/a"))
+    #expect(other.status == .exited(0) && other.errors.contains("a: is there already"), "\(other)")
+    gate.open()
+    let result = try await again.result()
+    #expect(try result.status == .exited(0) && bytes("a") == [2], "\(result)")
+  }
+
   @Test func `a list without files makes none`() async throws {
     try writeFile("\(home.path)/list", Array("# nothing\n".utf8))
     let result = try await get("--from", "\(home.path)/list")
