@@ -29,7 +29,7 @@ package enum Hook: Sendable {
         return .refused("\(place.display) is not executable: chmod +x it")
       }
     }
-    let isInPlace = try spool.isBesideFiles ? settings.isInPlace(spool.system) : spool.isInPlace()
+    let isInPlace = try settings.directory === spool.directory ? spool.isInPlace() : settings.isInPlace(spool.system)
     guard isInPlace else { return .refused("the spool's path now leads to another directory") }
     // Not by a descriptor of its own: an interpreter opens its script again, and looks at its name.
     return .runnable(spool.path(forChild: "hooks/\(name)", in: settings))

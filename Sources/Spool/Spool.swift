@@ -22,7 +22,8 @@ package final class Spool: Sendable {
   let root: Int32
   /// Where `defaults` and `hooks` are; nil where there are none.
   let settings: Settings?
-  /// Whether it is one that `spoolrun get` has made where its files go: then `settings` are the person's own.
+  private let settingsPlaces: [String]?
+  /// Whether it is one that `spoolrun get` has made where its files go.
   package let isBesideFiles: Bool
   /// The directory as it was when it was opened.
   let identity: FileStatus
@@ -61,11 +62,12 @@ package final class Spool: Sendable {
   ///   - kind: the type of its file system; nil to ask the kernel.
   ///   - settings: of a spool of `spoolrun get`: the first of these directories that exists has `defaults` and `hooks`;
   ///     nil for the spool itself.
+  ///   - isBesideFiles: see ``isBesideFiles``.
   /// - Throws: ``SpoolError``: ENOENT where there is none, ENOTDIR where it is something else or lacks one of its
   ///   directories.
   package init(
     _ location: String, owner: WorkerID, boot: String, system: System = System(), kind: FileSystemKind? = nil,
-    settings: [String]? = nil
+    settings: [String]? = nil, isBesideFiles: Bool = false
   )
     throws(SpoolError)
   {
@@ -75,7 +77,8 @@ package final class Spool: Sendable {
     directory = try system.open(AT_FDCWD, Path(location), O_RDONLY | O_DIRECTORY).shared()
     root = directory.number
     identity = try directory.status()
-    isBesideFiles = settings != nil
+    self.isBesideFiles = isBesideFiles
+    settingsPlaces = settings
     if let settings {
       self.settings = try Settings.first(of: settings, system)
     } else {
@@ -116,11 +119,15 @@ package final class Spool: Sendable {
     } ?? false
   }
 
-  /// The spool that the path leads to now; nil where there is none, or some of its directories are still missing.
+  /// The spool that the path leads to now; nil where there is none, or some of its directories are still missing, or
+  /// where only `spoolrun get` may open one.
   /// - Throws: ``SpoolError``, EPERM where it belongs to another user than this one: whoever can move a spool away
   ///   could have this process work in one of theirs.
   package func reopened() throws(SpoolError) -> Spool? {
-    let next = try orNil(Spool(location, owner: owner, boot: boot, system: system)) { $0.isOfMissingSpool(on: kind) }
+    if isBesideFiles { return nil }
+    let next = try orNil(Spool(location, owner: owner, boot: boot, system: system, settings: settingsPlaces)) {
+      $0.isOfMissingSpool(on: kind)
+    }
     guard let next else { return nil }
     if next.identity.owner == identity.owner { return next }
     throw SpoolError(

@@ -19,6 +19,11 @@ package final class GetDirectory {
   private static let mark = Path(".id")
   /// What may be in it besides the directories of any spool.
   private static let others = ["servers", "roots", "lease", "protocols", ".gitignore", ".id"]
+  /// Where jobs are that are not done.
+  private static let undone: [Directory] = [.new, .urgent, .cur, .partial, .hold, .failed, .standing]
+  private static let flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW
+  /// The errors of opening what is somebody else's.
+  private static let strange: Set<Errno> = [.notDirectory, .tooManySymbolicLinkLevels, .permissionDenied]
 
   package static func location(in directory: String) -> String {
     directory == "/" ? "/\(name)" : "\(directory)/\(name)"
@@ -51,15 +56,16 @@ package final class GetDirectory {
 
   // MARK: opening
 
-  /// Opens the one in `parent`; makes it when it is missing.
+  /// Opens the one in `parent`.
+  /// - Parameter makes: whether it is made when it is missing.
   /// - Throws: ``SpoolError`` where nothing can be made in `parent`.
-  package static func open(in parent: String, _ records: GetRecords) throws(SpoolError) -> Opening {
+  package static func open(in parent: String, _ records: GetRecords, makes: Bool = true) throws(SpoolError) -> Opening {
     // No link that another user could have put on the way leads elsewhere.
     let reached = try records.system.reach(Path(parent))
     let above = reached.file.shared()
     for _ in 0..<1000 {
       try sweep(parent, above, records)
-      if let opening = try tryOpening(parent, above, records) { return opening }
+      if let opening = try tryOpening(parent, above, records, makes: makes) { return opening }
       // Another command removes it at this moment.
       Host.current.wait(milliseconds: 10)
     }
@@ -68,25 +74,30 @@ package final class GetDirectory {
 
   /// - Returns: nil to try again.
   private static func tryOpening(
-    _ parent: String, _ above: SharedFile, _ records: GetRecords
+    _ parent: String, _ above: SharedFile, _ records: GetRecords, makes: Bool
   ) throws(SpoolError) -> Opening? {
     let system = records.system
-    let isNew = try system.makeDirectoryIfMissing(above.number, path)
+    let isNew = makes ? try system.makeDirectoryIfMissing(above.number, path) : false
     var file: OwnedFile
     do throws(SpoolError) {
-      file = try system.open(above.number, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW)
+      file = try system.open(above.number, path, flags)
     } catch  where error.errno == .noSuchFileOrDirectory {
-      return nil
-    } catch  where [.notDirectory, .tooManySymbolicLinkLevels, .permissionDenied].contains(error.errno) {
+      return makes ? nil : .unusable("there is none")
+    } catch  where strange.contains(error.errno) {
       return .unusable("what is called \(name) there is not one of yours")
     }
     let identity = try file.status()
     // Before the lock, which its owner could keep for ever.
-    guard identity.owner == geteuid() else { return .unusable("\(name) there belongs to another user") }
+    guard identity.owner == geteuid() else {
+      if isNew { try system.removeDirectory(above.number, path) }
+      return .unusable(
+        isNew ? "its file system gives files to another user" : "\(name) there belongs to another user")
+    }
     var isLocked = false
     do throws(SpoolError) {
-      isLocked = try file.lockShared()
-      if !isLocked { return nil }
+      guard try file.lockShared() else { return nil }
+      // Elsewhere the commands of other hosts may not see the lock.
+      isLocked = FileSystemKind(type: try file.fileSystemType()).isLocal
     } catch  where error.call == .lock {
       // There are no locks here.
     }
@@ -98,7 +109,7 @@ package final class GetDirectory {
     }
     var entry = try known(file, identity, parent, records)
     do throws(SpoolError) {
-      if entry == nil { entry = try adopted(file, identity, parent, records) }
+      if entry == nil, makes { entry = try adopted(file, identity, parent, above, records) }
     } catch  where error.call == .link && !error.isDiskFull {
       if isNew { try system.removeDirectory(above.number, path) }
       return .unusable("its file system has no symbolic links")
@@ -111,15 +122,16 @@ package final class GetDirectory {
   }
 
   /// The open spool in `parent`; nil if there is none of this person's.
-  /// - Parameter settings: as for ``Spool/init(_:owner:boot:system:kind:settings:)``.
+  /// - Parameter settings: as for ``Spool/init(_:owner:boot:system:kind:settings:isBesideFiles:)``.
   package static func spool(in parent: String, _ records: GetRecords, settings: [String]) throws(SpoolError) -> Spool? {
     let place = location(in: parent)
     do throws(SpoolError) {
-      let file = try records.system.open(AT_FDCWD, Path(place), O_RDONLY | O_DIRECTORY | O_NOFOLLOW)
+      let file = try records.system.open(AT_FDCWD, Path(place), flags)
       let identity = try file.status()
       guard identity.owner == geteuid(), try known(file, identity, parent, records) != nil else { return nil }
       let (owner, boot) = WorkerID.current()
-      let spool = try Spool(place, owner: owner, boot: boot, system: records.system, settings: settings)
+      let spool = try Spool(
+        place, owner: owner, boot: boot, system: records.system, settings: settings, isBesideFiles: true)
       return spool.identity.isSameFile(as: identity) ? spool : nil
     } catch  where [.noSuchFileOrDirectory, .notDirectory, .tooManySymbolicLinkLevels].contains(error.errno) {
       return nil
@@ -129,14 +141,15 @@ package final class GetDirectory {
   private static func known(
     _ file: borrowing OwnedFile, _ identity: FileStatus, _ parent: String, _ records: GetRecords
   ) throws(SpoolError) -> GetRecords.Entry? {
-    guard let entry = try records.entry(of: parent), entry.inode == identity.inode else { return nil }
+    let entries = try records.entries(of: parent).filter { $0.inode == identity.inode }
+    if entries.isEmpty { return nil }
     let token = try orNil(records.system.readLink(file.number, mark), on: .noSuchFileOrDirectory, .invalidArgument)
-    return token == Array(entry.token.utf8) ? entry : nil
+    return entries.first { Array($0.token.utf8) == token }
   }
 
   /// Makes an empty one the person's own, whoever left it: a command that died, or an archive.
   private static func adopted(
-    _ file: borrowing OwnedFile, _ identity: FileStatus, _ parent: String, _ records: GetRecords
+    _ file: borrowing OwnedFile, _ identity: FileStatus, _ parent: String, _ above: SharedFile, _ records: GetRecords
   ) throws(SpoolError) -> GetRecords.Entry? {
     let system = records.system
     let names = try system.names(in: file.number)
@@ -148,9 +161,14 @@ package final class GetDirectory {
     } catch  where error.errno == .fileExists {
       // Another command does the same.
     }
-    let token = try system.readLink(file.number, mark)
-    let entry = GetRecords.Entry(inode: identity.inode, token: String(decoding: token, as: UTF8.self))
+    guard let token = try orNil(system.readLink(file.number, mark), on: .invalidArgument) else { return nil }
+    let entry = GetRecords.Entry(
+      inode: identity.inode, token: String(decoding: token, as: UTF8.self), mount: GetRecords.mount(of: identity))
     try records.save(entry, of: parent)
+    // A command may have died when it had removed the one before.
+    for old in try records.entries(of: parent) where old.mount == entry.mount && old.inode != entry.inode {
+      if try system.statusIfPresent(above.number, formerPath(old)) == nil { try records.forget(old, of: parent) }
+    }
     return entry
   }
 
@@ -172,7 +190,7 @@ package final class GetDirectory {
   /// Removes it if nothing is left in it but receipts, of which the records keep what they say, and nobody uses it.
   /// - Returns: whether it is removed.
   package func removeIfDone(_ spool: Spool) throws(SpoolError) -> Bool {
-    guard isLocked, try lockAlone(), try isDone(spool),
+    guard isLocked, try Self.lockAlone(&file), try isDone(spool),
       try system.statusIfPresent(above.number, Self.path)?.isSameFile(as: identity) == true
     else { return false }
     try records.note(receipts(of: spool), in: parent)
@@ -186,7 +204,7 @@ package final class GetDirectory {
     return true
   }
 
-  private func lockAlone() throws(SpoolError) -> Bool {
+  private static func lockAlone(_ file: inout OwnedFile) throws(SpoolError) -> Bool {
     do throws(SpoolError) { return try file.lock() } catch  where error.call == .lock { return false }
   }
 
@@ -195,7 +213,7 @@ package final class GetDirectory {
     guard try system.names(in: file.number).allSatisfy(known.contains), try spool.list(.files).isEmpty else {
       return false
     }
-    return try !JobSearch(spool).isAnyJob(in: [.new, .urgent, .cur, .partial, .hold, .failed, .standing])
+    return try !JobSearch(spool).isAnyJob(in: Self.undone)
   }
 
   private func receipts(of spool: Spool) throws(SpoolError) -> [(job: FileName, journal: Journal)] {
@@ -209,12 +227,41 @@ package final class GetDirectory {
   /// Its name from the moment when it is removed.
   private static func formerPath(_ entry: GetRecords.Entry) -> Path { Path("\(name).\(entry.inode)") }
 
-  /// Removes what a command left that died while it removed its spool.
+  /// Removes what a command left that died while it removed its spool. One with a job, which came at the last moment,
+  /// gets its name again, where that is free.
   private static func sweep(_ parent: String, _ above: SharedFile, _ records: GetRecords) throws(SpoolError) {
-    guard let entry = try records.entry(of: parent),
-      try records.system.statusIfPresent(above.number, formerPath(entry)) != nil
-    else { return }
-    try remove(entry, above, records, parent)
+    let system = records.system
+    for entry in try records.entries(of: parent) {
+      do throws(SpoolError) {
+        var file = try system.open(above.number, formerPath(entry), flags)
+        guard try isOwn(file, entry), try lockAlone(&file) else { continue }
+        guard try hasJob(file) else {
+          try remove(entry, above, records, parent)
+          continue
+        }
+        // Some of it may have been removed.
+        if try system.statusIfPresent(file.number, mark) == nil {
+          try system.symbolicLink(Path(entry.token), file.number, mark)
+        }
+        for directory in Directory.allCases { try system.makeDirectoryIfMissing(file.number, Path(directory)) }
+        try system.renameNoReplace(above.number, formerPath(entry), path)
+      } catch  where strange.union([.noSuchFileOrDirectory, .fileExists]).contains(error.errno) {
+        // There is none, or something else has one of the names.
+      }
+    }
+  }
+
+  private static func isOwn(_ file: borrowing OwnedFile, _ entry: GetRecords.Entry) throws(SpoolError) -> Bool {
+    let status = try file.status()
+    return status.inode == entry.inode && status.owner == geteuid()
+  }
+
+  private static func hasJob(_ file: borrowing OwnedFile) throws(SpoolError) -> Bool {
+    for directory in undone {
+      let names = try orNil(file.system.names(in: file.number, Path(directory)), on: .noSuchFileOrDirectory) ?? []
+      if names.contains(where: { !$0.isIgnored && !$0.isData }) { return true }
+    }
+    return false
   }
 
   /// Removes the directory that bears the name of one that is removed, if it is that one.
@@ -223,22 +270,24 @@ package final class GetDirectory {
   ) throws(SpoolError) {
     let system = records.system
     do throws(SpoolError) {
-      let file = try system.open(above.number, formerPath(entry), O_RDONLY | O_DIRECTORY | O_NOFOLLOW)
-      let status = try file.status()
-      guard status.inode == entry.inode, status.owner == geteuid() else { return }
+      let file = try system.open(above.number, formerPath(entry), flags)
+      guard try isOwn(file, entry) else { return }
       try system.removeContents(of: file)
       try system.removeDirectory(above.number, formerPath(entry))
-    } catch  where [.noSuchFileOrDirectory, .notDirectory, .tooManySymbolicLinkLevels].contains(error.errno) {
-      // Another command has removed it, or something else has its name.
+    } catch  where error.errno == .noSuchFileOrDirectory {
+      // Another command has removed it.
+    } catch  where strange.contains(error.errno) {
+      // Something else has its name, which says nothing of the spool.
+      return
     }
     try records.forget(entry, of: parent)
   }
 }
 
 extension System {
-  /// All names in the open directory.
-  fileprivate func names(in directory: Int32) throws(SpoolError) -> [FileName] {
-    let stream = DirectoryStream(try open(directory, Path("."), O_RDONLY | O_DIRECTORY))
+  /// All names in the open directory, or in one of its directories.
+  fileprivate func names(in directory: Int32, _ path: Path = Path(".")) throws(SpoolError) -> [FileName] {
+    let stream = DirectoryStream(try open(directory, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW))
     var names: [FileName] = []
     while let name = try stream.next() { names.append(name) }
     return names

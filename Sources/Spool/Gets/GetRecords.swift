@@ -9,6 +9,8 @@ package struct GetRecords: Sendable {
   struct Entry: Equatable {
     let inode: UInt64
     let token: String
+    /// What ``GetRecords/mount(of:)`` said; nil if it is not known.
+    let mount: String?
   }
 
   /// What a receipt said.
@@ -31,45 +33,61 @@ package struct GetRecords: Sendable {
 
   // MARK: where the spools are
 
-  private static let longest = 1 << 16
+  private static let longest = 1 << 20
+  /// Spools of one path.
+  private static let most = 64
 
-  func entry(of directory: String) throws(SpoolError) -> Entry? {
-    try read(path("gets", of: directory)).flatMap { $0.directory.exact == directory.exact ? $0.entry : nil }
+  /// What tells file systems apart that are mounted at one path, by this host or by others that have the same home.
+  static func mount(of directory: FileStatus) -> String { "\(WorkerID.current().boot):\(directory.device)" }
+
+  /// The spools of this path: other hosts, and other mounts, have others.
+  func entries(of directory: String) throws(SpoolError) -> [Entry] {
+    try read(path("gets", of: directory)).filter { $0.directory.exact == directory.exact }.map(\.entry)
   }
 
-  private func read(_ path: String) throws(SpoolError) -> (directory: String, entry: Entry)? {
+  private func read(_ path: String) throws(SpoolError) -> [(directory: String, entry: Entry)] {
     let bytes = try ReplacedFile.read(path, limit: Self.longest, system: system) ?? []
-    guard bytes.last == 0x0A, let fields = Fields(parsing: String(decoding: bytes.dropLast(), as: UTF8.self)),
-      let directory = fields["directory"], let inode = fields["inode"].flatMap({ decimal($0) }),
-      let token = fields["token"]
-    else { return nil }
-    return (directory, Entry(inode: inode, token: token))
+    return String(decoding: bytes, as: UTF8.self).split(at: "\n").compactMap { line in
+      guard let fields = Fields(parsing: line), let directory = fields["directory"],
+        let inode = fields["inode"].flatMap({ decimal($0) }), let token = fields["token"]
+      else { return nil }
+      return (directory, Entry(inode: inode, token: token, mount: fields["mount"]))
+    }
   }
 
   func save(_ entry: Entry, of directory: String) throws(SpoolError) {
-    let fields = Fields().with("inode", entry.inode).with("token", entry.token).with("directory", directory)
-    try alone { () throws(SpoolError) in
-      try write(Array((fields.text + "\n").utf8), to: path("gets", of: directory))
+    try change(directory) { entries in
+      entries.filter { $0.inode != entry.inode || $0.mount != entry.mount } + [entry]
     }
   }
 
-  /// Forgets the spool, unless another one has its place now.
   func forget(_ entry: Entry, of directory: String) throws(SpoolError) {
+    try change(directory) { entries in entries.filter { $0 != entry } }
+  }
+
+  private func change(_ directory: String, _ changed: ([Entry]) -> [Entry]) throws(SpoolError) {
     try alone { () throws(SpoolError) in
-      guard try self.entry(of: directory) == entry else { return }
-      try system.unlinkIfPresent(AT_FDCWD, Path(path("gets", of: directory)))
+      let old = try entries(of: directory)
+      let new = Array(changed(old).suffix(Self.most))
+      if new == old { return }
+      let path = path("gets", of: directory)
+      if new.isEmpty { return try system.unlinkIfPresent(AT_FDCWD, Path(path)) }
+      let lines = new.map { entry in
+        Fields().with("inode", entry.inode).with("token", entry.token).with("mount", entry.mount)
+          .with("directory", directory).text + "\n"
+      }
+      try write(Array(lines.joined().utf8), to: path)
     }
   }
 
-  /// The directories that have a spool of this person's.
+  /// The directories that have a spool of this person's, or had one when they were last seen.
   package func directories() throws(SpoolError) -> [String] {
     let stream = DirectoryStream(try system.open(AT_FDCWD, Path("\(location)/gets"), O_RDONLY | O_DIRECTORY))
     var found: [String] = []
     while let name = try stream.next() {
       let path = "\(location)/gets/\(String(decoding: name.bytes, as: UTF8.self))"
-      guard !name.bytes.contains(UInt8(ascii: "~")), let (directory, entry) = try read(path) else { continue }
-      let spool = try system.statusIfPresent(AT_FDCWD, Path(GetDirectory.location(in: directory)))
-      if spool?.inode == entry.inode, spool?.isDirectory == true { found.append(directory) }
+      guard !name.bytes.contains(UInt8(ascii: "~")), let directory = try read(path).first?.directory else { continue }
+      found.append(directory)
     }
     return found.sorted { $0.exact < $1.exact }
   }

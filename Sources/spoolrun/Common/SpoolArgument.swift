@@ -12,7 +12,7 @@ enum SpoolOpening {
   /// Whether there is a spool for a command that names none.
   static var hasDefault: Bool {
     if environmentLocation != nil || isDirectory("spool") { return isDirectory(defaultLocation) }
-    return (try? OwnSpools.open(for: .reading).isEmpty) == false
+    return (try? OwnSpools.open(for: .reading, warns: false).isEmpty) == false
   }
 
   private static var environmentLocation: String? {
@@ -25,9 +25,10 @@ enum SpoolOpening {
   ///   - use: root changes another user's spool only as that user.
   ///   - mayBeCommand: whether `named` is in the position of a command.
   ///   - host: what claims name this host by; nil for its own name.
-  static func open(_ named: String?, for use: SpoolUse, mayBeCommand: Bool = false, host: String? = nil) throws
-    -> Spool
-  {
+  ///   - settings: where `defaults` and `hooks` are; nil for the spool itself.
+  static func open(
+    _ named: String?, for use: SpoolUse, mayBeCommand: Bool = false, host: String? = nil, settings: [String]? = nil
+  ) throws -> Spool {
     let location = named ?? defaultLocation
     if mayBeCommand, location.utf8.contains("://".utf8) {
       throw ExitStatus.usage.after(Suggestion.forURL)
@@ -36,7 +37,7 @@ enum SpoolOpening {
     let (owner, boot) = WorkerID.current(host: host)
     let (spool, objection): (Spool, String?)
     do throws(SpoolError) {
-      spool = try Spool(location, owner: owner, boot: boot)
+      spool = try Spool(location, owner: owner, boot: boot, settings: settings)
       objection = try Self.objection(to: spool, for: use, looked)
     } catch {
       let place = escaped(location)
@@ -244,7 +245,7 @@ enum JobNameCompletion {
     let (owner, boot) = WorkerID.current()
     // A shell that completes has no place for an error.
     let named = try? Spool(location(words), owner: owner, boot: boot)
-    let spools = named.map { [$0] } ?? (try? OwnSpools.open(for: .reading)) ?? []
+    let spools = named.map { [$0] } ?? (try? OwnSpools.open(for: .reading, warns: false)) ?? []
     return Set(spools.flatMap { names(in: $0, words) }).sorted()
   }
 

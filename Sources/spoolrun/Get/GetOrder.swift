@@ -1,4 +1,5 @@
 internal import Spool
+internal import SpoolStatus
 internal import SystemPackage
 
 /// Makes sure that the spool has the job of one file, ready to run.
@@ -32,8 +33,12 @@ struct GetOrder {
     }
     if let outcome = try checkKnown() {
       // What an earlier command left that was to fetch it again.
-      if outcome == .isThere, try JobSearch(spool).place(of: item.job).map({ $0.directory != .done }) ?? false {
-        _ = try Steering(spool).perform(.cancel, item.job.fileName)
+      if outcome == .isThere {
+        switch try JobStanding.of(item.job, in: spool) {
+        case .absent, .done, .running: break
+        case .waiting, .due, .retrying, .paused, .failed:
+          _ = try Steering(spool).perform(.cancel, item.job.fileName)
+        }
       }
       return outcome
     }
@@ -98,6 +103,8 @@ struct GetOrder {
 
   /// The same as ``check(_:)``, by what earlier commands have left of receipts.
   private func checkKnown() throws(SpoolError) -> Outcome? {
+    // A newer one.
+    if try spool.status(.done, item.job.fileName) != nil { return nil }
     if let found = known.receipts[String(decoding: item.job.fileName.bytes, as: UTF8.self).exact] {
       return try check(found.receipt, found.verified, isSame: found.verified.expectation.meets(request.expected))
     }

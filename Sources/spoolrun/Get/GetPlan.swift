@@ -40,7 +40,9 @@ struct GetPlan {
     guard urls.isEmpty else { throw refusal("either a list by --from, or URLs") }
     guard place.name == nil else { throw refusal("--output: for a list it names a directory: use --output DIR/") }
     do {
-      return try GetList(list: list, given: given).files(file)
+      let files = try GetList(list: list, given: given).files(file)
+      if files.isEmpty { throw refusal("the list names no file") }
+      return files
     } catch let problems as ListProblems {
       ListComplaint(title: ListArguments.title(file), problems: problems).refuse(
         leavesOut: list.ignoreUnknown, "nothing is fetched")

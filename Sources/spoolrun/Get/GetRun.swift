@@ -42,7 +42,7 @@ struct GetRun {
     if setsTimes { for (item, end) in zip(items, ends) where end == .done { setTime(of: item) } }
     output.tell(items, ends)
     var left: UInt64 = 0
-    for (item, end) in zip(items, ends) where end.status == .waiting {
+    for (item, end) in zip(items, ends) where end.status != .success {
       left &+= try spool.status(.partial, item.job.part).map { UInt64(clamping: $0.size) } ?? 0
     }
     output.tell(left: left, in: spool)
@@ -59,48 +59,61 @@ struct GetRun {
     var stays = options.endsWhenDone
     var standstill = Standstill(longest: options.longestStandstill)
     while true {
-      var (progress, hasOther) = try look(&ends, &growth, stays: stays)
+      var (progress, running) = try look(&ends, &growth, stays: stays)
       let left = items.indices.filter { ends[$0] == nil }
       if left.isEmpty { break }
-      if hasOther, standstill.isOver(growth.sum &+ UInt64(ends.count)) {
+      let own = WatchSign.isGiven(for: spool) ? [] : left.filter { !running.contains($0) }
+      if own.isEmpty, standstill.isOver(growth.sum &+ UInt64(ends.count)) {
         stays = false
         if progress.running.isEmpty { continue }
       }
-      if hasOther {
+      if own.isEmpty {
         if !hasSaidWhoRuns { output.sayThatAnotherWorkerRuns() }
         hasSaidWhoRuns = true
         if progress.running.isEmpty { progress.waits += try WorkerFiles(spool).waits() }
         output.update(progress)
         if !isStopped(within: Self.interval) { continue }
       } else if runs == Self.mostRuns {
-        for number in left { ends[number] = .left }
-        break
+        for number in own { ends[number] = .left }
+        continue
       } else if ContinuousClock.now < nextRun {
         if !isStopped(within: Self.interval) { continue }
       } else {
         runs += 1
-        let isStopped = try runWorker(left)
+        let began = Terminal.milliseconds()
+        let isStopped = try runWorker(own)
         nextRun = .now + .milliseconds(100 << runs)
-        for number in left {
-          // Such a worker leaves that only after a standstill.
-          if case .retrying = try JobStanding.of(items[number].job, in: spool) { stays = false }
+        if !isStopped {
+          let most = options.endsWhenDone ? options.longestStandstill : nil
+          if let most, Terminal.milliseconds() - began >= most { try leave(own, &ends, &stays) }
+          continue
         }
-        if !isStopped { continue }
       }
-      try stop(left, &ends, goesOn: hasOther)
+      try stop(left, &ends)
       break
     }
     output.finishBars()
     return items.indices.map { ends[$0] ?? .left }
   }
 
+  /// Ends what the worker of this command has left after a standstill. What another one has is not left.
+  private func leave(_ own: [Int], _ ends: inout [Int: GetEnd], _ stays: inout Bool) throws(SpoolError) {
+    for number in own {
+      let job = items[number].job
+      for directory in [Directory.partial, .new, .urgent] where try spool.status(directory, job.fileName) != nil {
+        stays = false
+        ends[number] = GetEnd(try JobStanding.of(job, in: spool), stays: false) ?? .left
+      }
+    }
+  }
+
   /// Looks at each job that has not ended.
-  /// - Returns: how far they are that another worker has, and whether one has some, or watches the spool.
+  /// - Returns: how far they are that another worker has, and which these are.
   private func look(_ ends: inout [Int: GetEnd], _ growth: inout FollowedGrowth, stays: Bool) throws
-    -> (WorkerProgress, hasOther: Bool)
+    -> (WorkerProgress, running: Set<Int>)
   {
     var progress = WorkerProgress(running: [], waiting: 0, summary: RunSummary(), gained: 0)
-    var hasOther = WatchSign.isGiven(for: spool)
+    var running: Set<Int> = []
     for (number, item) in items.enumerated() where ends[number] == nil {
       let standing = try JobStanding.of(item.job, in: spool)
       ends[number] = GetEnd(standing, stays: stays)
@@ -113,24 +126,25 @@ struct GetRun {
         if ends[number] == nil { progress.waiting += 1 }
         continue
       }
-      hasOther = true
+      running.insert(number)
       progress.running.append(
         JobProgress(id: UInt64(number), name: FileName(item.shown), bytes: bytes, total: total))
       growth.note(bytes, of: number)
     }
     progress.gained = growth.sum
     progress.summary.done = ends.values.count { $0 == .done }
-    return (progress, hasOther)
+    return (progress, running)
   }
 
   /// The person has stopped the command. Files that were done meanwhile count as done.
-  /// - Parameter goesOn: whether another worker has the jobs, or watches the spool.
-  private func stop(_ left: [Int], _ ends: inout [Int: GetEnd], goesOn: Bool) throws(SpoolError) {
+  private func stop(_ left: [Int], _ ends: inout [Int: GetEnd]) throws(SpoolError) {
     // The ^C that the terminal has echoed.
     if Terminal.isCapable(STDERR_FILENO) { Terminal.write("\r\u{1B}[K", to: STDERR_FILENO) }
     for number in left {
       let standing = try JobStanding.of(items[number].job, in: spool)
       let end = GetEnd(standing, stays: true)
+      var goesOn = WatchSign.isGiven(for: spool)
+      if case .running = standing { goesOn = true }
       ends[number] = end ?? (goesOn ? .goesOn : .stopped)
     }
   }

@@ -15,7 +15,7 @@ struct GetSpool {
   /// What its file system can do; nil if it was not tried.
   var traits: FileSystemTraits?
 
-  init(_ spool: Spool) { self.spool = spool }
+  init(_ spool: Spool, _ receipts: GetRecords.Receipts = [:]) { (self.spool, self.receipts) = (spool, receipts) }
 
   /// The one that `--spool` names. It may be misspelled, so only its own last part is made.
   static func named(_ location: String) throws -> GetSpool { GetSpool(try PersonalSpool.open(location)) }
@@ -25,16 +25,17 @@ struct GetSpool {
   static func own(for items: [GetItem], _ state: String) throws -> GetSpool {
     makeDirectories(above: state, mode: 0o700)
     let parent = items.first?.directory ?? "/"
-    let former = isDirectory("\(state)/\(Directory.files.rawValue)") ? try PersonalSpool.open(state) : nil
+    let former = isDirectory("\(state)/\(Directory.files.rawValue)") ? try PersonalSpool.openOwn(state) : nil
     let records: GetRecords
     do throws(SpoolError) { records = try GetRecords(state) } catch {
       throw ExitStatus.cannotCreate.after("\(escaped(state)) cannot be created: \(error)")
     }
+    let receipts: GetRecords.Receipts
     do throws(SpoolError) {
       if let former {
         for item in items where try isUndone(item, in: former) {
           Terminal.error("goes on with what \(escaped(state)) has of \(escaped(item.shown))", .info)
-          return GetSpool(former)
+          return GetSpool(former, try records.receipts(in: parent))
         }
       }
       switch try GetDirectory.open(in: parent, records) {
@@ -49,10 +50,11 @@ struct GetSpool {
         say(parent, obstacles.joined(separator: "; "), state)
       case .unusable(let reason): say(parent, reason, state)
       }
+      receipts = try records.receipts(in: parent)
     } catch {
       throw ExitStatus.cannotCreate.after("\(escaped(parent)) cannot be written to: \(error)")
     }
-    return GetSpool(try former ?? PersonalSpool.open(state))
+    return GetSpool(try former ?? PersonalSpool.openOwn(state), receipts)
   }
 
   private static func say(_ parent: String, _ reason: String, _ state: String) {
@@ -68,14 +70,19 @@ struct GetSpool {
   private static func beside(_ directory: GetDirectory) throws(SpoolError) -> GetSpool {
     let location = GetDirectory.location(in: directory.parent)
     let (owner, boot) = WorkerID.current()
-    let spool = try Spool(location, owner: owner, boot: boot, settings: PersonalSpool.settings)
+    let spool = try Spool(
+      location, owner: owner, boot: boot, settings: PersonalSpool.settings, isBesideFiles: true)
     guard directory.isDirectory(of: spool) else {
       throw SpoolError(
         call: .open, path: escaped(location), errno: .ioError, reason: "another directory has taken its place")
     }
     var found = GetSpool(spool)
     found.directory = directory
-    found.traits = try FileSystemTrial(spool).run()
+    do throws(SpoolError) { found.traits = try FileSystemTrial(spool).run() } catch {
+      // The first error is the one to tell.
+      _ = try? directory.removeIfDone(spool)
+      throw error
+    }
     return found
   }
 
@@ -123,14 +130,17 @@ enum PersonalSpool {
     return location
   }
 
+  /// The person's own, with the person's settings.
+  static func openOwn(_ location: String) throws -> Spool { try open(location, settings: settings) }
+
   /// Opens the spool at `location`; makes it when it is missing, but no directory above it.
-  static func open(_ location: String) throws -> Spool {
+  static func open(_ location: String, settings: [String]? = nil) throws -> Spool {
     if !isDirectory("\(location)/\(Directory.files.rawValue)") {
       do throws(SpoolError) { try Spool.create(location) } catch {
         throw ExitStatus.cannotCreate.after("\(escaped(location)) cannot be created: \(error)")
       }
     }
-    return try SpoolOpening.open(location, for: .changing)
+    return try SpoolOpening.open(location, for: .changing, settings: settings)
   }
 }
 
@@ -152,6 +162,9 @@ enum OwnSpools {
         (asked.output, asked.root) = (nil, nil)
         found.append((parent, name, asked))
       }
+    } catch  where error.errno == .permissionDenied {
+      // Another user's.
+      return []
     } catch {
       throw ExitStatus.failure(error, escaped(directory))
     }
@@ -165,15 +178,15 @@ enum OwnSpools {
     let records = try GetRecords(state)
     for spool in spools where spool.isBesideFiles && spool.location.ends(with: suffix) {
       let parent = String(spool.location.dropLast(suffix.count))
-      guard case .opened(let directory) = try GetDirectory.open(in: parent.isEmpty ? "/" : parent, records),
-        directory.isDirectory(of: spool)
-      else { continue }
+      let opening = try GetDirectory.open(in: parent.isEmpty ? "/" : parent, records, makes: false)
+      guard case .opened(let directory) = opening, directory.isDirectory(of: spool) else { continue }
       _ = try directory.removeIfDone(spool)
     }
   }
 
   /// The one of the current directory first. That of version 0.2 counts if it has jobs that are not done.
-  static func open(for use: SpoolUse) throws -> [Spool] {
+  /// - Parameter warns: whether those are named that cannot be opened.
+  static func open(for use: SpoolUse, warns: Bool = true) throws -> [Spool] {
     guard let state = PersonalSpool.location else { return [] }
     if use != .reading { _ = try PersonalSpool.become(ownerOf: nil) }
     var found: [Spool] = []
@@ -182,13 +195,18 @@ enum OwnSpools {
         let records = try GetRecords(state)
         let here = try? realPath(".")
         for parent in try records.directories() {
-          let spool = try GetDirectory.spool(in: parent, records, settings: PersonalSpool.settings)
-          if let spool { parent == here ? found.insert(spool, at: 0) : found.append(spool) }
+          do throws(SpoolError) {
+            let spool = try GetDirectory.spool(in: parent, records, settings: PersonalSpool.settings)
+            if let spool { parent == here ? found.insert(spool, at: 0) : found.append(spool) }
+          } catch {
+            let place = escaped(GetDirectory.location(in: parent))
+            if warns { Terminal.error("\(place) is left out: \(error)", .warning) }
+          }
         }
       }
       let (owner, boot) = WorkerID.current()
       if isDirectory("\(state)/\(Directory.files.rawValue)") {
-        let former = try Spool(state, owner: owner, boot: boot)
+        let former = try Spool(state, owner: owner, boot: boot, settings: PersonalSpool.settings)
         let directories: [Directory] = [.new, .urgent, .cur, .partial, .hold, .failed, .standing]
         let isOwn = try former.stranger() == nil
         if isOwn, try JobSearch(former).isAnyJob(in: directories) { found.append(former) }

@@ -20,7 +20,7 @@ struct GetRun {
       guard case .opened(let directory) = try GetDirectory.open(in: parent, records) else { return 73 }
       let (owner, boot) = WorkerID.current()
       let location = GetDirectory.location(in: parent)
-      let spool = try Spool(location, owner: owner, boot: boot, system: system, settings: [])
+      let spool = try Spool(location, owner: owner, boot: boot, system: system, settings: [], isBesideFiles: true)
       guard directory.isDirectory(of: spool) else { return 74 }
       _ = try FileSystemTrial(spool).run()
       try NamedRoots(spool).offer(parent, as: NamedRoots.name(for: parent))

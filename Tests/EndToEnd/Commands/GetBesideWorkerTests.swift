@@ -90,6 +90,21 @@ import Testing
     #expect(names(in: "\(spool)/done").count == 1)
   }
 
+  @Test func `a file that another command fetches keeps no other one waiting`() async throws {
+    let gate = try Gate()
+    let server = try ScriptedServer { request, reply in
+      if request.target == "/big" { try reply.stall(until: gate) }
+      try reply.respond("200 OK", body: [1])
+    }
+    let first = try start(["--timeout", "1h", server.url("/big")])
+    try await waitUntil("it is asked for") { server.requests.count == 1 }
+    let second = try start(["--timeout", "1h", server.url("/big"), server.url("/small")])
+    try await waitUntil("the other file is there") { fileStatus("\(here)/small") != nil }
+    gate.open()
+    for command in [first, second] { #expect(try await command.result().status == .exited(0)) }
+    #expect(server.requests(for: "/big").count == 1 && names(in: here) == ["big", "small"])
+  }
+
   /// Another command has it locked before it shows that it runs it.
   @Test func `a job that another is about to take is not given up at once`() async throws {
     let server = try simpleServer()

@@ -138,6 +138,60 @@ import Testing
     #expect(refused.status == .exited(75) && refused.errors.contains("b: rejected: "), "\(refused)")
   }
 
+  /// What the person's own spool is for.
+  @Test func `where it cannot be, defaults, hooks and receipts are the same`() async throws {
+    let server = try simpleServer()
+    #expect(try await get(server.url("/a")).status == .exited(0))
+    try writeFile(spool, [1])
+    let again = try await get(server.url("/a"))
+    #expect(again.status == .exited(0) && again.errors.contains("a: is there already"), "\(again)")
+    #expect(server.requests.count == 1)
+    let config = "\(home.path)/.config/spoolrun"
+    try await runTool(["/bin/mkdir", "-p", "\(config)/hooks"], directory: home.path)
+    try writeFile("\(config)/defaults", Array("mode: 640\n".utf8))
+    #expect(try await get(server.url("/b")).status == .exited(0))
+    #expect((fileStatus("\(here)/b")?.st_mode ?? 0) & 0o777 == 0o640)
+    try writeFile("\(config)/hooks/verify", Array("#!/bin/sh\nexit 1\n".utf8))
+    try #require(chmod("\(config)/hooks/verify", 0o700) == 0)
+    let refused = try await get("--once", server.url("/c"))
+    #expect(refused.status == .exited(75) && refused.errors.contains("c: rejected: "), "\(refused)")
+  }
+
+  @Test func `the newest receipt counts`() async throws {
+    let server = try ScriptedServer { request, reply in
+      if request.target == "/503" { return try reply.respond("503 Service Unavailable", body: []) }
+      try reply.respond("200 OK", body: [UInt8(request.nth)])
+    }
+    #expect(try await get(server.url("/a")).status == .exited(0))
+    let both = try await get("--once", "--overwrite", server.url("/a"), server.url("/503"))
+    #expect(both.status == .exited(75) && names(in: "\(spool)/done").count == 1, "\(both)")
+    let again = try await get("--once", server.url("/a"))
+    #expect(again.status == .exited(0) && again.errors.contains("a: is there already"), "\(again)")
+  }
+
+  @Test func `a command for a file that is there stops no other that fetches it again`() async throws {
+    let gate = try Gate()
+    let server = try ScriptedServer { request, reply in
+      if request.nth == 2 { try reply.stall(until: gate) }
+      try reply.respond("200 OK", body: [UInt8(request.nth)])
+    }
+    #expect(try await get(server.url("/a")).status == .exited(0))
+    let again = try start(["--timeout", "1h", "--overwrite", server.url("/a")])
+    try await waitUntil("it is asked for") { server.requests.count == 2 }
+    let other = try await get(server.url("/a"))
+    #expect(other.status == .exited(0) && other.errors.contains("a: is there already"), "\(other)")
+    gate.open()
+    let result = try await again.result()
+    #expect(try result.status == .exited(0) && bytes("a") == [2], "\(result)")
+  }
+
+  @Test func `a list without files makes none`() async throws {
+    try writeFile("\(home.path)/list", Array("# nothing\n".utf8))
+    let result = try await get("--from", "\(home.path)/list")
+    #expect(result.status == .exited(64) && result.errors.contains("the list names no file"), "\(result)")
+    #expect(names(in: here, isHiddenToo: true) == [])
+  }
+
   @Test func `a list with directories has one at the top, and none of its files gets into one`() async throws {
     let server = try simpleServer()
     let crc = hex8(independentCRC32(Array("payload\n".utf8)))

@@ -33,6 +33,16 @@ import Testing
     #expect(wrong.status == .exited(64) && wrong.errors.contains("--patience must be a time"), "\(wrong)")
   }
 
+  /// The server rests, so most of the jobs never began.
+  @Test func `--patience is for all files together`() async throws {
+    let server = try ScriptedServer { _, reply in
+      try reply.respond("503 Service Unavailable", ["Retry-After: 3600"], body: [])
+    }
+    let result = try await start(["--patience", "4s"] + (0..<20).map { server.url("/\($0)") }).result()
+    #expect(result.status == .exited(75) && result.duration < .seconds(12), "\(result)")
+    #expect(server.requests.count < 20 && names(in: "\(spool)/new").count > 0)
+  }
+
   @Test func `a misspelled server is no reason to wait`() async throws {
     let server = try simpleServer()
     let free = try freePort()

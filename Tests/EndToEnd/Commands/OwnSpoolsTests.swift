@@ -66,6 +66,16 @@ import Testing
     #expect(unknown.status == .exited(1) && unknown.errors.contains("x*: no such job"), "\(unknown)")
   }
 
+  /// As on a disk that is gone, or in a directory that may no longer be entered.
+  @Test func `one that cannot be opened is named, and the others are shown`() async throws {
+    try await leave()
+    let place = "/" + String(repeating: "x", count: 300)
+    try writeFile("\(personal)/gets/0", Array("inode=1 token=a directory=\(place)\n".utf8))
+    let status = try await command("status")
+    #expect(status.status == .exited(0) && status.output.contains("other503-"), "\(status)")
+    #expect(status.errors.contains("\(place)/.spoolrun is left out: "), "\(status)")
+  }
+
   /// What is not known to be the person's own is not touched.
   @Test func `a spool from elsewhere is none of the person's`() async throws {
     try await leave()

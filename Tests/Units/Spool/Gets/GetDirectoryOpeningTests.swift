@@ -31,7 +31,7 @@ import Testing
 
   private func spool() throws -> Spool {
     let (owner, boot) = WorkerID.current()
-    return try Spool(location, owner: owner, boot: boot, settings: [])
+    return try Spool(location, owner: owner, boot: boot, settings: [], isBesideFiles: true)
   }
 
   @Test func `without links there is none, and nothing is left`() throws {
@@ -69,6 +69,67 @@ import Testing
       })
     guard case .unusable = opening else { throw Unexpected(description: "\(opening)") }
     #expect(others == ["new/job"])
+  }
+
+  private var inode: UInt { fileStatus(location)?.st_ino ?? 0 }
+  /// The only record.
+  private var record: String { "\(home.path)/state/gets/\(names(in: "\(home.path)/state/gets").first ?? "")" }
+  private func lines() throws -> Int { try readFile(record).count { $0 == 0x0A } }
+
+  @Test(arguments: ["file", "link", "directory"])
+  func `a stranger's thing of the name that it would get says nothing of it`(kind: String) throws {
+    _ = try opened(try open())
+    let former = "\(location).\(inode)"
+    switch kind {
+    case "file": try writeFile(former, [1])
+    case "link": try #require(symlink("\(home.path)/x", former) == 0)
+    default: try #require(mkdir(former, 0o755) == 0)
+    }
+    _ = try opened(try open())
+    #expect(fileStatus(former) != nil && others == ["new/job"])
+    _ = try opened(try open())
+  }
+
+  @Test func `a job that came when it was removed is not lost`() throws {
+    _ = try opened(try open())
+    let former = "\(location).\(inode)"
+    try writeFile("\(location)/new/job", [1])
+    // As a command leaves it that dies there.
+    try #require(rename(location, former) == 0 && unlink("\(former)/.id") == 0 && rmdir("\(former)/urgent") == 0)
+    let directory = try opened(try open())
+    #expect(names(in: "\(location)/new") == ["job"] && fileStatus(former) == nil)
+    #expect(try !directory.removeIfDone(spool()))
+    try #require(unlink("\(location)/new/job") == 0)
+    #expect(try directory.removeIfDone(spool()) && names(in: parent, isHiddenToo: true) == [])
+    #expect(names(in: "\(home.path)/state/gets") == [])
+  }
+
+  /// As of `/tmp`, for which two hosts have one record.
+  @Test func `one of the same path on another file system keeps its record`() throws {
+    _ = try opened(try open())
+    let text = String(decoding: try readFile(record), as: UTF8.self)
+    let mount = try #require(text.firstMatch(of: /mount=[^ ]*/))
+    try writeFile(record, Array(text.replacing(mount.output, with: "mount=other:1").utf8))
+    try #require(rename(location, "\(home.path)/unmounted") == 0)
+    _ = try opened(try open())
+    #expect(try lines() == 2)
+    try #require(rename(location, "\(home.path)/second") == 0 && rename("\(home.path)/unmounted", location) == 0)
+    #expect(try opened(try open()).removeIfDone(spool()) && lines() == 1)
+    try #require(rename("\(home.path)/second", location) == 0)
+    #expect(try opened(try open()).removeIfDone(spool()) && names(in: "\(home.path)/state/gets") == [])
+  }
+
+  @Test func `of one that is gone no record stays`() throws {
+    _ = try opened(try open())
+    try #require(rename(location, "\(home.path)/gone") == 0)
+    _ = try opened(try open())
+    #expect(try lines() == 1)
+  }
+
+  @Test func `none is made for a command that only removes`() throws {
+    let opening = try GetDirectory.open(in: parent, GetRecords("\(home.path)/state"), makes: false)
+    guard case .unusable = opening else { throw Unexpected(description: "\(opening)") }
+    #expect(fileStatus(location) == nil)
   }
 
   @Test func `what takes its place when it is removed is not removed`() throws {
