@@ -103,7 +103,8 @@ package enum FailureCode: String, CaseIterable, Sendable {
         .temporary, .resource,
         "The host's certificate is not trusted: check the link, the clock and the certificates of this machine."
       ) { $0.otherWay = .addressFamily }
-    case .badResponse: Row(.temporary, .resource, Self.odd) {
+    case .badResponse:
+      Row(.temporary, .resource, Self.odd) {
         ($0.needsURL, $0.otherWay, $0.isAnswer) = (true, .connection, true)
       }
     case .redirect: Row(.permanent, .resource, Self.odd) { ($0.needsURL, $0.isAnswer) = (true, true) }
