@@ -144,7 +144,8 @@ package struct JobText: Sendable {
   }
 
   /// The same job without superseded checkpoints: all but the last, the first, with which the journal may begin, and
-  /// those before which data was cut off or is replaced. ``journal`` reads the same from it.
+  /// those before which data was cut off or is replaced. ``journal`` reads the same from it, but perhaps an earlier
+  /// ``Journal/Data/earlierMark``.
   package static func compacted(_ bytes: [UInt8]) -> [UInt8] {
     // Nothing behind a zero is read.
     if bytes.contains(0) { return bytes }
