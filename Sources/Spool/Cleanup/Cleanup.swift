@@ -270,6 +270,8 @@ extension Cleanup {
       if let key = request.expected.pieces { unnamed.remove(FileName("\(key.list)")) }
     }
     try JobSearch(spool).forEachJob { keep($0.request) }
+    // A job that moved back meanwhile, such as one that is tried again, was seen by neither look of the first reading.
+    try JobSearch(spool).forEachJob(in: JobSearch.directories.reversed()) { keep($0.request) }
     try JobSearch(spool).eachArchived { keep($0.request) }
     for name in unnamed {
       let path = PieceLists.path(name)

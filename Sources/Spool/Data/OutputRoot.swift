@@ -262,6 +262,8 @@ package enum PayloadCheck: Sendable {
   case present
   /// Its size or digest differs from the receipt.
   case changed(Mismatch)
+  /// Its disk cannot read it (EIO).
+  case unreadable(SpoolError)
   /// Size and digests are the receipt's.
   case sound
 }
@@ -283,10 +285,12 @@ extension OutputRoot {
     let expected = verified.expectation
     // A file of another size need not be read.
     if let mismatch = expected.mismatch(size: UInt64(existing.status.size)) { return .changed(mismatch) }
-    if let mismatch = expected.mismatch(try existing.reading(expected.digests.algorithms).run(note)) {
-      return .changed(mismatch)
+    do throws(SpoolError) {
+      let mismatch = expected.mismatch(try existing.reading(expected.digests.algorithms).run(note))
+      return mismatch.map { .changed($0) } ?? .sound
+    } catch  where error.errno == .ioError {
+      return .unreadable(error)
     }
-    return .sound
   }
 }
 

@@ -19,11 +19,9 @@ package struct Expectation: Sendable, Equatable {
     (wish.size ?? size) == size && wish.digests.all.allSatisfy { digests[$0.algorithm] == $0 }
   }
 
-  /// Whether a digest, or those of all pieces, prove in the end that the bytes are right, wherever they come from.
+  /// Whether a digest, or those of all pieces, prove in the end that the bytes are right, wherever they come from. Only
+  /// then may bytes of two mirrors be joined: their validators cannot be compared.
   package var provesContent: Bool { !digests.isEmpty || pieces != nil }
-
-  /// Whether bytes of two mirrors may be joined: their validators cannot be compared, so only a digest shows a splice.
-  package var mayJoinMirrors: Bool { provesContent }
 
   /// How a payload of `size` bytes differs; nil where it may be the right one.
   package func mismatch(size found: UInt64) -> Mismatch? {

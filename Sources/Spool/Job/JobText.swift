@@ -143,30 +143,31 @@ package struct JobText: Sendable {
     do throws(Defect) { try key.set(value, in: &request) } catch { note(error) }
   }
 
-  /// The same job without superseded checkpoints: all but the last, and the first, with which the journal may begin.
-  /// ``journal`` reads the same from it.
+  /// The same job without superseded checkpoints: all but the last, the first, with which the journal may begin, and
+  /// those before which data was cut off or is replaced. ``journal`` reads the same from it, but perhaps an earlier
+  /// ``Journal/Data/earlierMark``.
   package static func compacted(_ bytes: [UInt8]) -> [UInt8] {
     // Nothing behind a zero is read.
     if bytes.contains(0) { return bytes }
     let checkpoints = bytes.withUnsafeBytes { bytes in
-      JobLines(bytes).filter(\.isReadableCheckpoint).map(\.range)
+      JobLines(bytes).compactMap { line in line.checkpoint.map { (range: line.range, offset: $0) } }
     }
     var kept: [UInt8] = []
     var position = 0
-    for line in checkpoints.dropFirst().dropLast() {
-      kept += bytes[position..<line.lowerBound]
-      position = line.upperBound
+    for (line, before) in zip(checkpoints.dropFirst(), checkpoints).dropLast() where line.offset >= before.offset {
+      kept += bytes[position..<line.range.lowerBound]
+      position = line.range.upperBound
     }
     return kept + bytes[position...]
   }
 }
 
 extension JobLine {
-  /// Whether it counts as a checkpoint. One that does not supersedes nothing.
-  fileprivate var isReadableCheckpoint: Bool {
+  /// The offset of a checkpoint, 0 for one that says none; nil for what does not count as one and supersedes nothing.
+  fileprivate var checkpoint: UInt64? {
     guard isComplete, journal?.key == .checkpoint, case .success(.journal(_, let value)) = Result(catching: content)
-    else { return false }
-    return Fields(parsing: value) != nil
+    else { return nil }
+    return Fields(parsing: value).map { JournalEntry(key: .checkpoint, fields: $0).mark?.offset ?? 0 }
   }
 }
 

@@ -315,7 +315,8 @@ package struct Journal: Sendable, Equatable {
     package fileprivate(set) var own: Verified?
     /// The receipt since the job last began.
     package fileprivate(set) var receipt: Receipt?
-    /// When the last receipt was written.
+    /// The last receipt, also after the job came through `new/` again, and when it was written.
+    package fileprivate(set) var lastReceipt: Receipt?
     package fileprivate(set) var receiptTime: Timestamp?
     /// What has its final name, as far as a receipt or a `published:` line shows, until other data begins to come: a
     /// job that came through `new/` again may stop before that.
@@ -342,7 +343,7 @@ package struct Journal: Sendable, Equatable {
         undelivered = nil
         guard let output = entry.fields["output"] else { return }
         receipt = Receipt(entry, output: output)
-        receiptTime = entry.time
+        (lastReceipt, receiptTime) = (receipt, entry.time)
         published = verified
       case .urgent, .relinked, .checkpoint, .cleared, .interrupted, .checked, .seen: break
       }

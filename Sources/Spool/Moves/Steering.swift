@@ -287,7 +287,7 @@ extension Steering {
     _ = try JobEditor(spool).edit(place, to: .new) { old in
       var request = JobRequest()
       (request.overwrite, request.expected.size, request.expected.digests) = (true, verified.size, verified.digests)
-      let keys = Set(DigestAlgorithm.allCases.map(\.rawValue) + [JobKey.size.name, "overwrite"])
+      let keys = Set(DigestAlgorithm.allCases.map(\.rawValue) + [JobKey.size.name, "overwrite", "expires"])
       return Array(request.text.utf8) + JobLines.kept(of: old) { $0.isComplete && !$0.sets(keys) }
     }
   }

@@ -27,7 +27,7 @@ final class MirrorFetch: RunningTransfer {
   ) {
     (self.data, self.mirror) = (data, mirror)
     // Bytes of two servers may be joined only if a digest proves the whole in the end.
-    self.others = data.request.expected.mayJoinMirrors ? others : []
+    self.others = data.request.expected.provesContent ? others : []
     (self.engine, self.options, self.memory, self.log) = (engine, options, memory, log)
     let request = data.request
     template = RequestTemplate(mirror, request, id: id)

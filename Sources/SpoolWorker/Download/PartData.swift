@@ -54,6 +54,9 @@ final class PartData {
     (self.part, self.version) = (part, version)
     let known = claim.text.journal.data
     marks = KnownMarks(start: part.mark, earlier: known.earlierMark, durable: known.checkpoint)
+    // Marks behind what recovery left are of other bytes than those that come now. `durable` stays, so that the next
+    // `response:` line is made durable.
+    marks.cut(to: part.mark)
     // What a declared digest proves in the end is asked for again only where more is asked for.
     doubt = known.brokenFrom.flatMap { TailDoubt(from: $0, to: part.length) }
     if request.expected.provesContent, isComplete { doubt = nil }
@@ -103,7 +106,7 @@ final class PartData {
     let digests = request.computedDigests(for: version)
     if growing.length == 0, growing.algorithms != digests {
       growing.compute(digests)
-      marks.forget()
+      marks.cut(to: .zero)
     }
     if beside == nil { try journal(version, at: part.length) }
   }
@@ -120,12 +123,6 @@ final class PartData {
       marks.durable = nil
     }
     journaled = (version, part.inode)
-  }
-
-  /// Journals that the data is a copy, which no earlier mark is of.
-  func beginCopy() throws(SpoolError) {
-    marks.forget()
-    if let version { try journal(version, at: 0) }
   }
 
   func prepareForWhole(keeping old: ResponseVerdict.OldData) throws(SpoolError) {
@@ -146,7 +143,7 @@ final class PartData {
     beside = try part.beginReplacement(owner: claim.job)
     (keptVersion, version) = (version, nil)
     (keptDoubt, doubt) = (doubt, nil)
-    marks.forget()
+    marks.cut(to: .zero)
   }
 
   /// Removes the new data beside the data. The data counts again.
@@ -156,7 +153,7 @@ final class PartData {
     self.beside = nil
     (version, keptVersion) = (keptVersion, nil)
     (doubt, keptDoubt) = (keptDoubt, nil)
-    marks.forget()
+    marks.cut(to: .zero)
     pending.drop()
     try beside.remove()
     try beside.close()
@@ -226,7 +223,7 @@ final class PartData {
   private func discardData() throws(SpoolError) {
     try abandonBeside()
     generation += 1
-    marks.forget()
+    marks.cut(to: .zero)
     try part.truncate(to: 0)
     (version, doubt) = (nil, nil)
   }
@@ -244,7 +241,7 @@ final class PartData {
     guard part.length > 0 else { return }
     generation += 1
     (version, doubt) = (nil, nil)
-    marks.forget()
+    marks.cut(to: .zero)
     try part.setAside(claim.job)
     let (digests, pieces) = (request.computedDigests, part.pieces)
     guard let fresh = try PartFile.open(claim.job, in: claim.spool, digests: digests, pieces: pieces) else {
@@ -383,9 +380,6 @@ private struct KnownMarks {
     marks = [start] + [earlier, durable].compactMap { $0 }
     self.durable = durable
   }
-
-  /// The growing data is replaced by other data.
-  mutating func forget() { marks = [] }
 
   mutating func cut(to mark: Mark) { marks.removeAll { $0.offset > mark.offset } }
 

@@ -77,16 +77,16 @@ extension Attempt {
     let request = claim.text.request.bounded(by: environment.options)
     if let failure = probation.failure(attempts: request.attempts) { throw failure }
     if environment.options.defaults.requiresSignature == true, !request.isSigned { throw Failure.unsigned }
-    let pieces = try await runBlocking { [spool = claim.spool] in
-      try request.expected.pieces.map { try PieceLists(spool).list($0) }
-    }
-    let plan = try JobPlan(request, protocols: environment.options.protocols, pieces: pieces)
+    let pieces = try await readPieces(request)
+    let plan = try JobPlan(request, protocols: environment.options.protocols, pieces: try? pieces.get())
     let commit = try Commit(claim, plan, environment, account) { [unowned self] whole in
       try await deliver(plan, whole)
     }
 
     // A job that came through new/ again may have been edited, so what was verified for its old text does not count.
     if !isRequeued, let whole = try await commit.finishInterrupted() { return await succeed(plan, whole) }
+    // What is verified already needs no list.
+    _ = try pieces.get()
     // What is fetched already is still delivered.
     if let expires = request.expires, expires <= claim.spool.now(), !claim.text.journal.publication.awaitsDelivery {
       throw Failure(.expired, "the job expired at \(expires)")
@@ -108,6 +108,18 @@ extension Attempt {
     return await succeed(plan, data.part.mark)
   }
 
+  /// - Returns: the list that the job names, or `no-pieces`.
+  private func readPieces(_ request: JobRequest) async throws -> Result<PieceList?, Failure> {
+    do {
+      return .success(
+        try await runBlocking { [spool = claim.spool] in
+          try request.expected.pieces.map { try PieceLists(spool).list($0) }
+        })
+    } catch let failure as Failure {
+      return .failure(failure)
+    }
+  }
+
   /// Counts the attempt and makes sure that the claim's file lacks no line.
   /// - Returns: whether the job came through `new/` again, so that its history does not count.
   private func begin() throws(SpoolError) -> Bool {
@@ -124,16 +136,18 @@ extension Attempt {
 
   /// Opens the data of earlier attempts, and cuts off what cannot be trusted.
   private func recoverData(_ plan: JobPlan) async throws -> PartData {
-    let recovered = try await DataRecovery(claim: claim, plan: plan, environment: environment).run()
+    let recovery = DataRecovery(claim: claim, plan: plan, environment: environment)
+    let recovered = try await recovery.run()
     let data = recovered.data
     // Before anything can fail, because the data has reserved disk space.
     self.data = data
     trust = .sound
     // Bytes fetched by a worker that was killed before it recorded them.
     account.fetched += recovered.unrecorded
-    account.lengthAtStart = data.part.length
     // The journal names the data's inode, so a change of inode is journaled.
     if let version = data.version, claim.text.journal.data.part != data.part.inode { try data.begin(version) }
+    try await recovery.takeReplaced(into: data)
+    account.lengthAtStart = data.part.length
     return data
   }
 

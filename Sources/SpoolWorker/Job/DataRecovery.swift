@@ -55,38 +55,39 @@ struct DataRecovery {
     if recovery.length > 0 {
       part.adopt(try await read(part, from: known, to: recovery.length, rewritingFrom: recovery.rewritesFrom))
     }
-    var isCopy = false
-    if part.length == 0 { isCopy = try await takeReplaced(part) }
-    let ofCopy = isCopy ? RemoteVersion(mirror: 1, size: part.length, etag: nil, modified: nil) : nil
     let data = PartData(
-      claim: claim, request: plan.request, part: part,
-      version: ofCopy ?? (part.length > 0 ? journal.data.version : nil),
+      claim: claim, request: plan.request, part: part, version: part.length > 0 ? journal.data.version : nil,
       isOfOtherSource: journal.data.source.map { !plan.asks(for: $0) } ?? true,
       space: environment.space, blocks: environment.blocks)
-    if isCopy { try data.beginCopy() }
     return (data, unrecorded)
   }
 
   /// Takes a copy of the file that the job is to replace, of which only the pieces that are wrong have to be fetched.
-  /// The file itself stays as it is.
-  /// - Returns: false if there is none, or it is another one.
-  private func takeReplaced(_ part: PartFile) async throws -> Bool {
-    guard let pieces = plan.pieces, plan.request.overwrite == true, let size = plan.request.expected.size else {
-      return false
-    }
+  /// The file itself stays as it is. Nothing is taken if there is data, or none or another file.
+  func takeReplaced(into data: PartData) async throws {
+    guard let pieces = plan.pieces, plan.request.overwrite == true, let size = plan.request.expected.size,
+      data.part.length == 0, pieces.sizes.contains(size), environment.space.shortage(of: size, for: data) == nil
+    else { return }
     let root = try environment.outputs(of: plan).opened()
-    guard let status = try root.status(plan.output), status.isRegular, status.size == Int64(clamping: size),
-      pieces.sizes.contains(size), environment.space.shortage(of: size) == nil
-    else { return false }
-    let existing = try root.place(plan.output, plan.request.mode).openExisting()
-    guard existing.status.size == status.size else { return false }
-    let copy = existing.reading(digests, pieces: pieces).copied(to: part)
-    let mark = try await runBlocking { try copy.run() }
-    part.take(mark)
+    guard let status = try root.status(plan.output), status.isRegular, status.size == Int64(clamping: size) else {
+      return
+    }
+    let existing: ExistingOutput
+    // A file that is gone, or that cannot be read, saves nothing. It stops no job that is to replace it.
+    do { existing = try root.place(plan.output, plan.request.mode).openExisting() } catch { return }
+    guard existing.status.size == status.size else { return }
+    // Pieces prove what comes of the copy, so it needs no validator. Journaled before the first byte, like any answer.
+    try data.begin(RemoteVersion(mirror: 1, size: size, etag: nil, modified: nil))
+    let copy = existing.reading(data.part.algorithms, pieces: pieces).copied(to: data.part)
+    guard let mark = try? await runBlocking({ try copy.run() }) else {
+      // What was copied before the error counts nowhere yet. An error of the data's own disk comes again.
+      try data.part.cutDisowned()
+      return try data.prepareForWhole(keeping: .dropped)
+    }
+    data.part.take(mark)
     // Where most is wrong, it is another file.
     let isAlike = mark.states.pieces.map { !$0.isFull && $0.wrong.count * 2 < pieces.count } ?? false
-    if !isAlike { try part.truncate(to: 0) }
-    return isAlike
+    if !isAlike { try data.prepareForWhole(keeping: .dropped) }
   }
 
   /// Opens the job's data file, or creates it. If another job has the name, this job gets another one.

@@ -126,6 +126,8 @@ private final class PieceSink: FetchSink {
     switch ResponseVerdict.judge(response, asked) {
     case .append:
       if case .range(range.lowerBound, _, _) = response.content { return true }
+      // Not asked for, but it begins with the piece.
+      if range.lowerBound == 0, case .whole = response.content { return true }
     case .fail(let failure): refusal = failure
     case .again, .replace, .complete: break
     }

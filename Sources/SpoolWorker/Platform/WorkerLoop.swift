@@ -25,7 +25,7 @@ protocol LoopSurroundings: AnyObject {
 /// Waits in libcurl's poll, or in poll(2) as long as there is no transfer to drive.
 ///
 /// `@unchecked Sendable`: ``ring()`` only uses the descriptor. Everything else is used on the loop's thread.
-private final class LinuxSurroundings: LoopSurroundings, @unchecked Sendable {
+final class LinuxSurroundings: LoopSurroundings, @unchecked Sendable {
   private let wakeDescriptor = spoolrun_eventfd()
   private var engine: TransferEngine?
 

@@ -140,6 +140,7 @@ struct GetOrder {
     case .changed(let mismatch):
       return .refused(
         "is there, but has changed since it was fetched (\(mismatch.text)): remove it, or use --overwrite")
+    case .unreadable(let error): throw error
     case .present, .sound: return isSame ? .isThere : nil
     }
   }

@@ -47,6 +47,7 @@ final class ReceiptList {
 private struct DoneReceipt {
   let receipt: Journal.Receipt
   let verified: Journal.Verified
+  let time: Timestamp?
   let output: OutputPath
 
   /// Why a job has no receipt that can be used, for a person.
@@ -86,7 +87,7 @@ private struct DoneReceipt {
     else {
       throw Missing(text: "no receipt: the job file says neither `verified:` nor `done:`")
     }
-    return DoneReceipt(receipt: receipt, verified: verified, output: output)
+    return DoneReceipt(receipt: receipt, verified: verified, time: publication.receiptTime, output: output)
   }
 }
 
@@ -99,6 +100,7 @@ struct PayloadReader: Sendable {
   let isVerbose: Bool
   /// Whether to get what is damaged again.
   var refetches = false
+  let receipts: AllReceipts
   let progress: VerifyProgress
 
   /// The list of the pieces of a payload that is sound (spool.5, PIECES).
@@ -108,7 +110,7 @@ struct PayloadReader: Sendable {
       let flaw = try flaw(found) { maker.take($0) }
       let list = flaw == nil ? maker.list() : nil
       if let list { return VerifyAnswer(line: String(decoding: list.text.dropLast(), as: UTF8.self)) }
-      return VerifyAnswer(isGood: false, problem: "\(name): \(flaw ?? "a file without bytes has no pieces")")
+      return VerifyAnswer(isGood: false, problem: "\(name): \(flaw?.text ?? "a file without bytes has no pieces")")
     } trouble: { name, reason, isError in
       VerifyAnswer(isGood: false, problem: "\(name): \(isError ? "cannot be checked: " : "")\(reason)")
     }
@@ -117,9 +119,12 @@ struct PayloadReader: Sendable {
   func answer(_ listed: ListedReceipt) -> VerifyAnswer {
     DoneReceipt.answer(listed, spool) { name, found in
       if let flaw = try flaw(found) {
-        if refetches { try Steering(spool).refetch(listed.path, listed.name, found.verified) }
-        let next = refetches ? "; in new now, to be fetched again" : ""
-        return VerifyAnswer(isGood: false, isDamaged: true, line: "\(name): \(flaw)\(next)")
+        // The newer job's file is right where it is, and is checked by its own receipt.
+        if let other = try receipts.successor(of: found.receipt, found.time, listed.name) {
+          return VerifyAnswer(isReplaced: true, line: "\(name): replaced since by \(other)")
+        }
+        let next = refetches ? refetch(listed, found, flaw) : ""
+        return VerifyAnswer(isGood: false, isDamaged: true, line: "\(name): \(flaw.text)\(next)")
       }
       let isWanted = isVerbose || found.receipt.unproven != nil
       return VerifyAnswer(line: isWanted ? "\(name): \(sound(found))" : nil)
@@ -128,10 +133,31 @@ struct PayloadReader: Sendable {
     }
   }
 
+  /// - Returns: what came of it, as the end of a line.
+  private func refetch(_ listed: ListedReceipt, _ found: DoneReceipt, _ flaw: Flaw) -> String {
+    do {
+      let directory = found.receipt.directory
+      // The directory of a disk that is not mounted is empty.
+      if flaw.isMissing, !listed.isNamed, try !receipts.isAnyThere(below: directory) {
+        let place = directory.map { escaped($0) } ?? Directory.files.rawValue
+        return "; not put into new: \(place) has none of its files; if its disk is mounted, name the job"
+      }
+      try Steering(spool).refetch(listed.path, listed.name, found.verified)
+      return "; in new now, to be fetched again"
+    } catch {
+      return "; cannot be put into new: \(error)"
+    }
+  }
+
+  private struct Flaw {
+    let text: String
+    var isMissing = false
+  }
+
   /// What is wrong with the payload; nil if nothing is.
   /// - Parameter take: gets the payload's bytes.
   private func flaw(_ found: DoneReceipt, _ take: (UnsafeRawBufferPointer) -> Void = { _ in }) throws(SpoolError)
-    -> String?
+    -> Flaw?
   {
     let size = found.verified.size
     var read: UInt64 = 0
@@ -149,8 +175,9 @@ struct PayloadReader: Sendable {
       take(bytes)
     }
     switch check {
-    case .missing: return "missing: \(escaped(found.output.text))"
-    case .changed(let mismatch): return "changed: \(escaped(found.output.text)): \(mismatch.text)"
+    case .missing: return Flaw(text: "missing: \(escaped(found.output.text))", isMissing: true)
+    case .changed(let mismatch): return Flaw(text: "changed: \(escaped(found.output.text)): \(mismatch.text)")
+    case .unreadable(let error): return Flaw(text: "unreadable: \(escaped(found.output.text)): \(error.errno)")
     case .present, .sound: return nil
     }
   }
@@ -212,8 +239,10 @@ struct SumList: Sendable {
 
 struct VerifyAnswer: Sendable {
   var isGood = true
-  /// The payload is missing, or has changed.
+  /// The payload is missing, has changed or cannot be read.
   var isDamaged = false
+  /// A newer job has replaced the payload.
+  var isReplaced = false
   /// For standard output; nil for nothing.
   var line: String?
   /// For standard error; nil for nothing.

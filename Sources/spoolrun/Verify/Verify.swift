@@ -81,9 +81,10 @@ struct Verify: ParsableCommand {
       }
       return answer
     }
-    let (isGood, isDamaged) = report(calls, bar)
+    let (isGood, isDamaged, replaced) = report(calls, bar)
     let (ended, bad) = (progress.now.ended, progress.now.bad)
-    if sums == nil { Terminal.say("\(ended - bad) sound" + (bad > 0 ? ", \(bad) not" : "")) }
+    let others = (replaced > 0 ? ", \(replaced) replaced" : "") + (bad > 0 ? ", \(bad) not" : "")
+    if sums == nil { Terminal.say("\(ended - bad - replaced) sound\(others)") }
     if isGood { return }
     if isDamaged, !refetch {
       Terminal.error("`spoolrun verify --refetch` has it fetched again, and replaced once it is right", .info)
@@ -105,16 +106,18 @@ struct Verify: ParsableCommand {
       return SumList(spool: spool, directory: directory, format: sums, style: tag ? .tagged : .plain).answer
     }
     let reader = PayloadReader(
-      spool: spool, directory: directory, isVerbose: verbose, refetches: refetch, progress: progress)
+      spool: spool, directory: directory, isVerbose: verbose, refetches: refetch, receipts: AllReceipts(spool),
+      progress: progress)
     return pieces ? reader.pieces : reader.answer
   }
 
-  /// - Returns: whether all is good, and whether a payload is not what its receipt says.
+  /// - Returns: whether all is good, whether a payload is not what its receipt says, and how many newer jobs have
+  ///   replaced.
   private func report(_ calls: OrderedCalls<ListedReceipt, VerifyAnswer>, _ bar: consuming VerifyBar?)
-    -> (isGood: Bool, isDamaged: Bool)
+    -> (isGood: Bool, isDamaged: Bool, replaced: Int)
   {
     var bar = bar
-    var (isGood, isDamaged) = (true, false)
+    var (isGood, isDamaged, replaced) = (true, false, 0)
     var nextPicture = Terminal.milliseconds() + Self.interval
     while !calls.isOver {
       for answer in calls.take(within: Int(Self.interval)) {
@@ -123,13 +126,14 @@ struct Verify: ParsableCommand {
         if let problem = answer.problem { Terminal.error(problem) }
         isGood = isGood && answer.isGood
         isDamaged = isDamaged || answer.isDamaged
+        if answer.isReplaced { replaced += 1 }
       }
       guard Terminal.milliseconds() >= nextPicture else { continue }
       nextPicture = Terminal.milliseconds() + Self.interval
       bar?.draw()
     }
     bar?.erase()
-    return (isGood, isDamaged)
+    return (isGood, isDamaged, replaced)
   }
 }
 

@@ -106,4 +106,25 @@ import Testing
     let left = scene.spool.names("pieces").map { "\($0)\n" }
     #expect(left == [String(own)], "\(result)")
   }
+
+  /// A crash came between the payload's name and the receipt, and the list was removed since.
+  @Test func `a job whose payload is published needs no list`() async throws {
+    let (scene, server) = try scene()
+    defer { server.stop() }
+    _ = try await scene.spoolrun("add", server.url("/a"))
+    _ = try await scene.spoolrun("--once")
+    let list = "\(scene.spool.root)/../a.pieces"
+    try writeFile(list, Array(try await scene.spoolrun("verify", "--pieces", "a").output.utf8))
+    _ = try await scene.spoolrun("add", "--pieces", list, server.url("/b"))
+    #expect(try await scene.spoolrun("--once").status == .exited(0))
+    let lines = String(decoding: try readFile(scene.spool.path("done/b")), as: UTF8.self).split(separator: "\n")
+    #expect(lines.last?.hasPrefix("done: ") == true)
+    try writeFile(scene.spool.path("partial/b"), Array(lines.dropLast().map { $0 + "\n" }.joined().utf8))
+    unlink(scene.spool.path("done/b"))
+    unlink(scene.spool.path("pieces/\(scene.spool.names("pieces")[0])"))
+    let before = server.requests.count
+    let result = try await scene.spoolrun("--once")
+    #expect(result.status == .exited(0) && scene.spool.places(of: "b") == ["done/b"], "\(result)")
+    #expect(server.requests.count == before)
+  }
 }

@@ -98,12 +98,66 @@ import Testing
     try scene.spool.move("done/a", "done/archive/2026-01/a")
     try writeFile(scene.spool.path("new/a"), Array("https://h.invalid/x\n".utf8))
     let taken = try await scene.spoolrun("verify", "--refetch")
-    #expect(taken.status == .exited(1) && taken.output.contains("a: cannot be checked"), "\(taken)")
+    #expect(taken.status == .exited(1) && taken.output.contains("a: changed: a: "), "\(taken)")
+    #expect(taken.output.contains("; cannot be put into new: "), "\(taken)")
     unlink(scene.spool.path("new/a"))
     _ = try await scene.spoolrun("verify", "--refetch")
     #expect(scene.spool.places(of: "a") == ["new/a"])
     _ = try await scene.spoolrun("--once")
     #expect(try readFile(path) == Self.bytes)
     #expect(try await scene.spoolrun("verify", "--refetch", "--sums", "sfv").status == .exited(64))
+  }
+
+  /// Two receipts in `done` for one file, as `subscribe --entries file` makes them. The older one would bring the old
+  /// file back.
+  @Test func `a file that a newer job has replaced is not brought back`() async throws {
+    let server = try ScriptedServer { request, reply in
+      try reply.respond("200 OK", body: Array("\(request.target)\n".utf8))
+    }
+    let scene = try Scene()
+    for name in ["b", "a"] {
+      try scene.spool.drop(name, "\(server.url("/\(name)"))\noutput: x\noverwrite: yes\n")
+      #expect(try await scene.spoolrun("--once").status == .exited(0))
+    }
+    for options in [[], ["--refetch"], ["--refetch", "b"]] {
+      let sound = try await scene.spoolrun(["verify"] + options)
+      #expect(sound.status == .exited(0) && sound.output == "b: replaced since by done/a\n", "\(sound)")
+    }
+    try writeFile(scene.spool.path("files/x"), Array("damaged".utf8))
+    let result = try await scene.spoolrun("verify", "--refetch")
+    #expect(result.status == .exited(1) && result.output.contains("a: changed: x"), "\(result)")
+    // Also as long as the newer one waits.
+    let again = try await scene.spoolrun("verify", "--refetch")
+    #expect(again.status == .exited(0) && again.output == "b: replaced since by new/a\n", "\(again)")
+    #expect(scene.spool.names("new") == ["a"] && scene.spool.names("done") == ["b"])
+    #expect(try await scene.spoolrun("--once").status == .exited(0))
+    #expect(try scene.spool.payload("x") == Array("/a\n".utf8))
+  }
+
+  @Test func `an empty output directory may be a disk that is not mounted`() async throws {
+    let (scene, server) = try await scene(withPieces: false)
+    defer { server.stop() }
+    _ = try await scene.spoolrun("add", server.url("/b"))
+    _ = try await scene.spoolrun("--once")
+    unlink(scene.spool.path("files/a"))
+    try #require(rename(scene.spool.path("files/b"), scene.spool.path("hold/.b")) == 0)
+    let refused = try await scene.spoolrun("verify", "--refetch")
+    #expect(refused.status == .exited(1) && scene.spool.names("new") == [], "\(refused)")
+    #expect(refused.output.contains("a: missing: a; not put into new: files has none of its files"), "\(refused)")
+    try #require(rename(scene.spool.path("hold/.b"), scene.spool.path("files/b")) == 0)
+    _ = try await scene.spoolrun("verify", "--refetch")
+    #expect(scene.spool.names("new") == ["a"])
+  }
+
+  /// It did what it was to do in time.
+  @Test func `the time by which a job had to be done is over`() async throws {
+    let (scene, server) = try await scene(withPieces: false)
+    defer { server.stop() }
+    let path = scene.spool.path("done/a")
+    try writeFile(path, Array("expires: 2020-01-01T00:00:00Z\n".utf8) + readFile(path))
+    unlink(scene.spool.path("files/a"))
+    _ = try await scene.spoolrun("verify", "--refetch", "a")
+    let run = try await scene.spoolrun("--once")
+    #expect(try run.status == .exited(0) && scene.spool.payload("a") == Self.bytes, "\(run)")
   }
 }

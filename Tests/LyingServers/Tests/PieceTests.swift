@@ -168,6 +168,17 @@ import TestSupport
     #expect(try LargeFile.isPublished(Self.bytes, spool), "\(second) \(spool.listing(of: "job"))")
   }
 
+  /// Its whole begins with the first piece.
+  @Test func theFirstPieceFromAServerWithoutRanges() async throws {
+    let (spool, line) = try spool()
+    let server = try ScriptedServer { request, reply in
+      try reply.respond("200 OK", body: request.nth == 1 ? Self.flipped(in: 0) : Self.bytes)
+    }
+    try spool.drop("job", "url: \(server.url("/data"))\n\(line)")
+    let result = try await spoolrun("--once", spool.root)
+    #expect(try LargeFile.isPublished(Self.bytes, spool) && server.requests.count == 2, "\(result)")
+  }
+
   @Test(arguments: [-1, 1])
   func aFileOfAnotherSize(more: Int) async throws {
     let bytes = Array(repeating: UInt8(7), count: 8 * Self.length)

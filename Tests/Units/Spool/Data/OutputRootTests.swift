@@ -296,4 +296,24 @@ import Testing
   private func hidden(_ directory: String) -> [String] {
     names(in: directory, isHiddenToo: true).filter { $0.hasPrefix(".") }
   }
+
+  /// A disk that cannot read a payload has damaged it; other errors say nothing of the payload.
+  @Test(arguments: [Errno.ioError, .permissionDenied])
+  func aPayloadThatCannotBeRead(errno: Errno) throws {
+    let fixture = try Fixture(hook: Probe { $0.kind == .read && $0.path == "x" ? .fail(errno) : nil })
+    try writeFile(fixture.files.path("files/x"), [1, 2, 3])
+    let job =
+      Array("http://h/x\nverified: 2026-11-21T12:00:00Z part=7 size=3 crc32=55BC801D\n".utf8)
+      + Array("done: 2026-11-21T12:00:00Z attempts=1 output=x\n".utf8)
+    let publication = job.withUnsafeBytes { JobText($0) }.journal.publication
+    let receipt = try #require(publication.receipt)
+    let root = try OutputRoot(nil, spool: fixture.spool)
+    let check = Result { try root.check(receipt, publication.verified) }
+    guard errno == .ioError else {
+      #expect(throws: SpoolError.self) { try check.get() }
+      return
+    }
+    guard case .unreadable(let error) = try check.get() else { throw Unexpected(description: "\(check)") }
+    #expect(error.errno == .ioError)
+  }
 }

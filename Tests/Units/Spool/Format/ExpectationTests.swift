@@ -54,7 +54,7 @@ import Testing
 
   /// A size alone shows no splice.
   @Test func onlyADigestLetsMirrorsBeJoined() {
-    #expect(!Expectation(size: 9).mayJoinMirrors && Expectation(digests: right).mayJoinMirrors)
+    #expect(!Expectation(size: 9).provesContent && Expectation(digests: right).provesContent)
   }
 
   @Test func aDigestIsReadInEitherCase() {

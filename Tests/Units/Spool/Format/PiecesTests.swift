@@ -82,7 +82,7 @@ import Testing
     func mismatch(_ bytes: some Collection<UInt8>) -> Mismatch.Property? {
       expected.mismatch(Mark(offset: UInt64(bytes.count), states: state(bytes, of: list)))?.property
     }
-    #expect(mismatch(Self.bytes) == nil && expected.provesContent && expected.mayJoinMirrors)
+    #expect(mismatch(Self.bytes) == nil && expected.provesContent)
     #expect(mismatch(Self.bytes[..<8192]) == .size && mismatch(Self.bytes.map { ~$0 }) == .piece)
     #expect(mismatch(Self.bytes + Array(repeating: 0, count: 4096)) == .size)
     // What was not computed proves nothing.

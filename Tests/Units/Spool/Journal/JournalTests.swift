@@ -262,4 +262,17 @@ import Testing
     let rest = whole.split(separator: "\n").filter { !$0.hasPrefix("checkpoint: ") }
     #expect(compacted.split(separator: "\n").filter { !$0.hasPrefix("checkpoint: ") } == rest, "all else stays")
   }
+
+  /// The data was cut, or is replaced from there on: digests must not continue from what is behind.
+  @Test func aCompactedJournalKeepsACheckpointThatIsLower() {
+    let offsets = [2, 3, 1, 4, 5]
+    let whole =
+      "https://h/a\n"
+      + (begun.dropLast() + offsets.map { "checkpoint: \($0 << 20) crc32=0000002\($0)" })
+      .map { $0 + "\n" }.joined()
+    let compacted = String(decoding: JobText.compacted(Array(whole.utf8)), as: UTF8.self)
+    #expect(parsed(compacted).journal.data.earlierMark?.offset == 1 << 20)
+    #expect(parsed(whole).journal.data.earlierMark?.offset == 4 << 20)
+    #expect(parsed(compacted).journal.data.checkpoint == parsed(whole).journal.data.checkpoint)
+  }
 }
