@@ -82,3 +82,11 @@ extension Claim {
     try park(until: due)
   }
 }
+
+@WorkerLoop
+protocol RunningTransfer: AnyObject {
+  func stop()
+  /// Stops soon: what is under way may end first, if nothing else would remain of it.
+  func windDown()
+  func tick()
+}

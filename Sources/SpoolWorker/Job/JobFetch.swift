@@ -2,14 +2,6 @@ internal import Spool
 internal import SystemPackage
 internal import Transfer
 
-@WorkerLoop
-protocol RunningTransfer: AnyObject {
-  func stop()
-  /// Stops soon: what is under way may end first, if nothing else would remain of it.
-  func windDown()
-  func tick()
-}
-
 /// Fetches a job's data from its mirrors until it is whole and verified.
 @WorkerLoop
 final class JobFetch: RunningTransfer {

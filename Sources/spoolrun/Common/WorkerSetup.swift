@@ -79,11 +79,11 @@ extension WorkerOptions {
   /// - Parameters:
   ///   - authorities: of `--cacert`, which takes the place of `cacert:`.
   ///   - login: what takes the place of `netrc:` and `proxy:`.
-  mutating func takeDefaults(of spool: Spool, authorities: String?, _ login: LoginOptions? = nil) throws {
+  mutating func takeDefaults(of spool: Spool, authorities: String?, _ login: NetworkKeys? = nil) throws {
     let name = "\(escaped(spool.settingsLocation))/defaults"
     do {
       defaults = try spool.defaults()
-      networkKeys = login?.keys ?? networkKeys
+      networkKeys = login ?? networkKeys
       defaults.network = defaults.network.replaced(by: networkKeys)
       network = try defaults.networkOptions(of: spool) { Terminal.error("\(name): \($0)", .warning) }
     } catch {

@@ -141,7 +141,7 @@ struct Get: ParsableCommand {
     options.endsWhenDone = !once
     let patience = patience.flatMap { duration($0) } ?? (Terminal.isErrorTerminal ? nil : 900)
     options.longestStandstill = patience.map { Int64($0) * 1000 }
-    try options.takeDefaults(of: place.spool, authorities: caFile, login)
+    try options.takeDefaults(of: place.spool, authorities: caFile, login.keys)
     try options.prepareSharing(of: place.spool, isVerbose: verbose)
     _ = spoolrun_raise_descriptor_limit(UInt64(options.mostDescriptors))
     return options

@@ -22,8 +22,9 @@ import Testing
   }
 
   @Test func `--patience ends it after a time without a byte, and --once at the first failure`() async throws {
-    let server = try simpleServer()
-    let patient = try await get("--patience", "3s", server.url("/503"), server.url("/a"))
+    // A server that answers 503 rests, and what is not begun by then has to wait.
+    let (server, other) = (try simpleServer(), try simpleServer())
+    let patient = try await get("--patience", "3s", server.url("/503"), other.url("/a"))
     #expect(patient.status == .exited(75) && patient.duration >= .seconds(3), "\(patient)")
     #expect(patient.errors.contains("503: http-503: ") && names(in: here) == ["a"], "\(patient)")
     #expect(patient.errors.contains("the same command goes on"), "\(patient)")
