@@ -110,11 +110,10 @@ extension Attempt {
 
   /// - Returns: the list that the job names, or `no-pieces`.
   private func readPieces(_ request: JobRequest) async throws -> Result<PieceList?, Failure> {
+    // Jobs without one keep the order in which they were claimed.
+    guard let key = request.expected.pieces else { return .success(nil) }
     do {
-      return .success(
-        try await runBlocking { [spool = claim.spool] in
-          try request.expected.pieces.map { try PieceLists(spool).list($0) }
-        })
+      return .success(try await runBlocking { [spool = claim.spool] in try PieceLists(spool).list(key) })
     } catch let failure as Failure {
       return .failure(failure)
     }
