@@ -68,7 +68,8 @@ class Steps:
     def check_resumed(self, name: str, size: int, had: int, spool: str = SPOOL):
         self.check_done(name, size, spool)
         asked = [int(line.split()[1]) for line in self.requests.read_text().splitlines() if line.split()[0] == f"/{name}"]
-        assert len(asked) == 2 and asked[0] == 0 and asked[1] >= had, f"{name}: requests from {asked}, {had} were there"
+        # The last 64 KiB of an answer that was stopped are asked for again.
+        assert len(asked) == 2 and asked[0] == 0 and asked[1] >= had - 65_536, f"{name}: requests from {asked}, {had} were there"
 
     # The steps.
 
