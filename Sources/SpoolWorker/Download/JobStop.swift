@@ -90,3 +90,8 @@ protocol RunningTransfer: AnyObject {
   func windDown()
   func tick()
 }
+
+extension RunningTransfer {
+  func windDown() { stop() }
+  func tick() {}
+}

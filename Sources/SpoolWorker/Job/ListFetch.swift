@@ -33,10 +33,6 @@ final class ListFetch: RunningTransfer {
     engine?.cancel(id)
   }
 
-  func windDown() { stop() }
-
-  func tick() {}
-
   /// Tries the order's URLs in turn.
   /// - Returns: the list's version, and the name that its URL ends in; nil if it has not changed.
   func run(into file: ScratchFile) async throws -> (Journal.ListVersion, name: String?)? {

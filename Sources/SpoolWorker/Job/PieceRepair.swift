@@ -27,10 +27,6 @@ final class PieceRepair: RunningTransfer {
     engine?.cancel(requests)
   }
 
-  func windDown() { stop() }
-
-  func tick() {}
-
   /// - Parameters:
   ///   - mirrors: the first one is asked first.
   ///   - judge: is told whether a mirror sent what it was asked for.
