@@ -131,7 +131,7 @@ torture:
 peers: setup all
 	Benchmarks/setup
 	$(SWIFT) build --product LyingServer
-	python3 -B Tests/Torture/peers --program $(PROGRAM) --server .build/debug/LyingServer
+	PATH="$$(Benchmarks/newest):$$PATH" python3 -B Tests/Torture/peers --program $(PROGRAM) --server .build/debug/LyingServer
 
 # Kills, stops and replaces workers at random. CROWD="--jobs 10000 --seed 7" sets the number of jobs and the order.
 CROWD ?= --jobs 10000
@@ -264,7 +264,7 @@ powercut-uml: setup all
 FS ?= ext4
 bench: setup all
 	Benchmarks/setup
-	python3 -B Benchmarks --program $(PROGRAM) --fs $(FS) --rows '$(ROWS)' $(if $(QUICK),--quick) \
+	PATH="$$(Benchmarks/newest):$$PATH" python3 -B Benchmarks --program $(PROGRAM) --fs $(FS) --rows '$(ROWS)' $(if $(QUICK),--quick) \
 	  $(if $(UPDATE),--update $(UPDATE))
 
 bench-growth:

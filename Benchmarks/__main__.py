@@ -15,6 +15,7 @@ import idle
 import lists
 import machine
 import many
+import newcomer
 import report
 import resume
 import servers
@@ -44,6 +45,8 @@ ROWS: dict[str, Callable[[Bench], Result]] = {
     "rss": single.rss,
     "far-large": distance.far_large,
     "far-small": distance.far_small,
+    "newcomer-list": newcomer.checksums,
+    "newcomer-one": newcomer.one_file,
 }
 GROWTH: dict[str, Callable[[Bench], Result]] = {
     "growth-jobs": growth.growth_jobs,
@@ -57,6 +60,7 @@ GROWTH: dict[str, Callable[[Bench], Result]] = {
 SERVERS: dict[str, Callable[[Bench], Result]] = {
     "quota": servers.quota,
     "away": servers.away,
+    "one-of-ten": servers.one_of_ten,
     "together": servers.together,
     "pace": servers.pace,
     "defaults": servers.defaults,

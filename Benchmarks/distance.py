@@ -51,7 +51,7 @@ def trust(bench: Bench, way: Way) -> dict[str, list[str]]:
 
 
 def one_file(bench: Bench, base: str, source: Path, way: Way) -> list[Candidate]:
-    """Without wget2: with --chunk-size=4M --max-threads=8 it took as long as with one connection (wget2 1.99)."""
+    """Without wget2: with --chunk-size=4M --max-threads=8 it took as long as with one connection."""
     clients, url, options = bench.clients, f"{base}/{source.name}", trust(bench, way)
     return [
         clients.spoolrun([url], [source], "--connections", str(CONNECTIONS), *options.get("spoolrun", [])),
