@@ -170,6 +170,12 @@ def document(outcomes: Outcomes, tools: list[Tool], seconds: float) -> str:
         "spoolrun's job says so, aria2c gets the checksum where the job has one; the others have no option for either.",
         "",
         *verdict_table(outcomes, tools, lambda trial: kind(trial) == DECLARED),
+        "## Garbage behind a cut",
+        "",
+        "The connection breaks in the middle of the body, and the last bytes before are an error page of a proxy, or zeros: "
+        "the length of what came looks as after any cut.",
+        "",
+        *verdict_table(outcomes, tools, lambda trial: trial.behaviour.name.startswith("breaks off with")),
         "## Falsely finished, by kind of lie",
         "",
         "Wrong bytes, incomplete or no file, of all trials.",
