@@ -86,19 +86,24 @@ enum OwnSpools {
 
   /// What earlier commands have left to do in a directory, but for what is paused: in the spool beside the files, or
   /// else in the person's own.
+  /// - Throws: the exit status, after a message, also where a spool is there that is not used.
   static func left(in directory: String) throws -> [Left] {
     guard let parent = try? realPath(directory) else { return [] }
-    do throws(SpoolError) {
-      let beside = try records().flatMap { (records) throws(SpoolError) in try self.beside(parent, records) }
-      let found = try beside.map { (spool) throws(SpoolError) in try left(of: parent, in: spool) } ?? []
-      if !found.isEmpty { return found }
-      return try personal().map { (spool) throws(SpoolError) in try left(of: parent, in: spool) } ?? []
-    } catch  where error.errno == .permissionDenied {
-      // Another user's.
-      return []
-    } catch {
+    let reason: String?
+    do {
+      let records = try records()
+      // It may be another user's.
+      let beside = try records.flatMap { records in try orNil(self.beside(parent, records), on: .permissionDenied) }
+      for spool in [beside, try personal()].compactMap(\.self) {
+        let found = try left(of: parent, in: spool)
+        if !found.isEmpty { return found }
+      }
+      reason = try records.flatMap { try GetDirectory.stranger(in: parent, $0) }
+    } catch let error as SpoolError {
       throw ExitStatus.failure(error, escaped(directory))
     }
+    if let reason { throw ExitStatus.refusal("nothing here to go on with: \(reason)", by: "get") }
+    return []
   }
 
   /// The same for one spool.
@@ -114,13 +119,6 @@ enum OwnSpools {
       }
     }
     return found.values.sorted { $0.name.exact < $1.name.exact }
-  }
-
-  /// Why what is called `.spoolrun` in a directory is none of the person's, and what to do; nil if there is none, or it
-  /// is.
-  static func stranger(in directory: String) -> String? {
-    guard let parent = try? realPath(directory), let records = try? records() else { return nil }
-    return try? GetDirectory.stranger(in: parent, records)
   }
 
   /// What is left of the receipts of a spool that its last command has taken away.
@@ -145,18 +143,11 @@ enum OwnSpools {
 
   /// The one at `location`; nil if that is none of the person's.
   static func open(_ location: String, for use: SpoolUse) throws -> Spool? {
-    guard PersonalSpool.location != nil, location.split(at: "/").last?.exact == GetDirectory.name.exact else {
-      return nil
-    }
+    guard PersonalSpool.location != nil, let parent = (try? realPath(location)).flatMap(Self.parent) else { return nil }
     if use != .reading { _ = try PersonalSpool.become(ownerOf: nil) }
-    do throws(SpoolError) {
-      guard let place = try? realPath(location), let parent = parent(of: place), let records = try records() else {
-        return nil
-      }
-      return try beside(parent, records)
-    } catch  where error.errno == .permissionDenied {
-      return nil
-    } catch {
+    do {
+      return try records().flatMap { try orNil(beside(parent, $0), on: .permissionDenied) }
+    } catch let error as SpoolError {
       throw ExitStatus.failure(error, escaped(location))
     }
   }
@@ -168,13 +159,12 @@ enum OwnSpools {
   static func open(for use: SpoolUse, done: Bool = false, warns: Bool = true) throws -> [Spool] {
     guard PersonalSpool.location != nil else { return [] }
     if use != .reading { _ = try PersonalSpool.become(ownerOf: nil) }
-    let directories: [Directory] =
-      [.new, .urgent, .cur, .partial, .hold, .failed, .standing] + (done ? [.done] : [])
-    do throws(SpoolError) {
-      var found = try records().map { (records) throws(SpoolError) in try all(records, warns: warns) } ?? []
+    let directories: [Directory] = [.new, .urgent, .cur, .partial, .hold, .failed, .standing] + (done ? [.done] : [])
+    do {
+      var found = try records().map { try all($0, warns: warns) } ?? []
       if let personal = try personal(), try JobSearch(personal).isAnyJob(in: directories) { found.append(personal) }
       return found
-    } catch {
+    } catch let error as SpoolError {
       throw ExitStatus.failure(error, "the spools of your gets")
     }
   }
@@ -199,7 +189,7 @@ enum OwnSpools {
         leaveOut(parent, "\(error)")
       }
     }
-    if let here, let reason = try? GetDirectory.stranger(in: here, records) { leaveOut(here, reason) }
+    if let here, let reason = try GetDirectory.stranger(in: here, records) { leaveOut(here, reason) }
     return found
   }
 }

@@ -26,7 +26,6 @@ struct GetPlan {
             asked: job.asked, directory: directory, name: job.name, shown: place.shown(job.name), known: job.job)
         }
       }
-      if let reason = OwnSpools.stranger(in: place.directory) { throw refusal("nothing here to go on with: \(reason)") }
     }
     let wanted = try list.from.map { try listed($0, place) } ?? place.name.map { [try file($0, urls)] } ?? files()
     let perFile = given.first { $0.key.scope == .job }
