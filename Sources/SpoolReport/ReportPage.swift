@@ -7,24 +7,29 @@ package struct ReportPage {
   /// For the number of jobs by state, the workers, and the time.
   let snapshot: SpoolSnapshot
   let axis: TimeAxis
+  private let codes: ExplainedCodes
 
   /// - Parameter snapshot: of the same time as the facts.
   package init(_ facts: ReportFacts, _ snapshot: SpoolSnapshot) {
     self.facts = facts
     self.snapshot = snapshot
+    codes = ExplainedCodes(facts, snapshot.servers)
     let minutes = [facts.bytes, facts.done, facts.failures].map(\.minutes.keys)
     axis = TimeAxis(of: minutes.joined(), since: facts.since.map { TimeAxis.floor($0.seconds, 60) })
   }
 
   package var html: String {
+    let jobs = JobSections(facts: facts, now: snapshot.time, codes: codes)
     let sections: [(id: String, title: String, body: HTMLText)] = [
-      ("person", "What needs a person", PersonSection(facts: facts, snapshot: snapshot).html),
+      ("person", "What needs a person", PersonSection(facts: facts, snapshot: snapshot, codes: codes).html),
       ("time", "Over time", overTime),
       ("hosts", "Rates by host", hosts),
+      ("servers", "Servers that rest", servers),
       ("failures", "Failures", failures),
-      ("slowest", "The slowest jobs", JobSections(facts: facts, now: snapshot.time).slowest),
-      ("biggest", "The biggest files", JobSections(facts: facts, now: snapshot.time).biggest),
-      ("oldest", "The oldest jobs that are not done", JobSections(facts: facts, now: snapshot.time).oldest),
+      ("slowest", "The slowest jobs", jobs.slowest),
+      ("biggest", "The biggest files", jobs.biggest),
+      ("oldest", "The oldest jobs that are not done", jobs.oldest),
+      ("codes", "What the failures mean", codes.html),
     ]
     let links: [HTMLText] = sections.map { "<li><a href=\"#\($0.id)\">\($0.title)</a></li>" }
     let bodies: [HTMLText] = sections.map {
@@ -127,6 +132,33 @@ package struct ReportPage {
       """
   }
 
+  private var servers: HTMLText {
+    let listed = snapshot.servers.prefix(Self.mostHosts)
+    let rows: [[HTMLText]] = listed.map { server in
+      let since = max(server.rest.since, server.note.answered ?? server.rest.since)
+      let silence = max(0, snapshot.time.seconds - since.seconds)
+      let host: HTMLText = server.rest.host.map { "<br><span class=\"faint\">for \(escaped($0))</span>" } ?? ""
+      return [
+        "\(Shown.text(server.name))\(host)",
+        "\(codes.link(server.rest.code))<br>\(Shown.text(escaped(server.rest.reason)))",
+        "\(Shown.time(server.end))",
+        "\(Shown.seconds(silence)) of \(Shown.seconds(Int64(snapshot.patience)))",
+        Charts.meter(Double(silence) / Double(max(1, snapshot.patience)), kind: "bad"),
+      ]
+    }
+    let table = ReportTable(
+      caption: "Servers that are not asked now",
+      columns: [
+        .init("Server"), .init("Why"), .init("Asked again (UTC)", .time), .init("Patience used", .number),
+        .init("Patience used, drawn", .drawing),
+      ], rows: rows, otherwise: "none.")
+    return """
+      <p class="faint">Jobs wait for a server that rests. They are given up when it has answered nobody for their \
+      patience; the table has that of the spool.</p>
+      \(table.html)\(more(snapshot.servers.count - listed.count, "server"))
+      """
+  }
+
   static func shown(_ host: String) -> String { host.isEmpty ? "(unknown)" : Shown.text(host) }
 
   private func more(_ count: Int, _ noun: String) -> HTMLText {
@@ -141,13 +173,13 @@ package struct ReportPage {
     let codes = facts.codes.sorted { ($1.value.total, $0.key) < ($0.value.total, $1.key) }
     let hosts = facts.hosts.filter { $0.value.failures.total > 0 }
       .sorted { ($1.value.failures.total, $0.key) < ($0.value.failures.total, $1.key) }
-    let first = table("Failed attempts by code", "Code", Array(codes.prefix(Self.mostCodes))) { "\(Shown.text($0))" }
+    let first = table("Failed attempts by code", "Code", Array(codes.prefix(Self.mostCodes))) { self.codes.link($0) }
     let second = table(
       "Failed attempts by host", "Host", hosts.prefix(Self.mostCodes).map { ($0.key, $0.value.failures) }
     ) { host in
       let codes = (facts.hosts[host]?.codes ?? [:]).sorted { ($1.value, $0.key) < ($0.value, $1.key) }.prefix(3)
-      let text = codes.map { "\(Shown.text($0.key)) \($0.value)×" }.joined(separator: ", ")
-      return "\(Self.shown(host))<br><span class=\"faint\">\(text)</span>"
+      let parts: [HTMLText] = codes.enumerated().map { "\($0 > 0 ? ", " : "")\(self.codes.link($1.key)) \($1.value)×" }
+      return "\(Self.shown(host))<br><span class=\"faint\">\(parts)</span>"
     }
     return """
       <p class="faint">The rows of a table have one scale.</p>

@@ -5,6 +5,7 @@ internal import SpoolStatus
 struct JobSections {
   let facts: ReportFacts
   let now: Timestamp
+  let codes: ExplainedCodes
 
   /// How the attempts of each job lie in time.
   var slowest: HTMLText {
@@ -81,7 +82,7 @@ struct JobSections {
       [
         "\(Shown.text(Shown.name(job.name)))", "\(Shown.seconds(now.seconds - job.since.seconds))",
         "\(Self.state(of: job))", "\(job.attempts.count)",
-        "\(job.code.map { "\(Shown.text($0)): \(Shown.text(escaped(job.reason ?? "")))" } ?? "–")",
+        job.code.map { "\(codes.link($0)): \(Shown.text(escaped(job.reason ?? "")))" } ?? "–",
       ]
     }
     return ReportTable(
@@ -111,6 +112,7 @@ struct JobSections {
 struct PersonSection {
   let facts: ReportFacts
   let snapshot: SpoolSnapshot
+  let codes: ExplainedCodes
 
   var html: HTMLText { "\(workers)\(jobs)" }
 
@@ -142,7 +144,7 @@ struct PersonSection {
       caption: "Jobs that were given up, by code",
       columns: [.init("Code"), .init("Jobs", .number), .init("What to do")],
       rows: codes.prefix(20).map { code, count in
-        ["\(Shown.text(code))", "\(Shown.number(count))", "\(Advice(for: code).text)"]
+        [self.codes.link(code), "\(Shown.number(count))", "\(Advice(for: code).text)"]
       }, otherwise: "none.")
     if codes.isEmpty { return advice.html }
     let first = table("Given up, the latest first", listed.prefix(Self.shownAtOnce))
@@ -165,7 +167,7 @@ struct PersonSection {
         job.isRecord ? "–" : "<code>\(advice.command(for: job.name, of: snapshot.location))</code>" as HTMLText
       return [
         "\(Shown.text(Shown.name(job.name)))",
-        "<strong>\(Shown.text(job.code ?? "unknown"))</strong><br>\(Shown.text(escaped(job.reason ?? "")))",
+        "<strong>\(codes.link(job.code ?? "unknown"))</strong><br>\(Shown.text(escaped(job.reason ?? "")))",
         retry, "\(job.attempts.last.map { Shown.time($0.ended) } ?? "–")",
       ]
     }
@@ -173,5 +175,30 @@ struct PersonSection {
       caption: caption,
       columns: [.init("Job"), .init("Why"), .init("To try again"), .init("Given up (UTC)", .time)], rows: rows
     ).html
+  }
+}
+
+/// The failure codes on the page that are known, each with what it means. Pure.
+struct ExplainedCodes {
+  private let lines: [String: [String]]
+
+  init(_ facts: ReportFacts, _ servers: [ServerStatus]) {
+    let codes = Set(facts.codes.keys).union(facts.failedCodes.keys).union(facts.oldest.elements.compactMap(\.code))
+      .union(servers.map(\.rest.code))
+    lines = Dictionary(
+      uniqueKeysWithValues: codes.compactMap { code in FailureExplanation(of: code).map { (code, $0.lines) } })
+  }
+
+  /// A code as a link to what it means, if that is known.
+  func link(_ code: String) -> HTMLText {
+    lines[code] == nil ? "\(Shown.text(code))" : "<a href=\"#code-\(code)\">\(Shown.text(code))</a>"
+  }
+
+  var html: HTMLText {
+    if lines.isEmpty { return "<p class=\"none\">No attempt failed.</p>\n" }
+    let items: [HTMLText] = lines.sorted { $0.key < $1.key }.map { code, lines in
+      "<dt id=\"code-\(code)\"><code>\(code)</code></dt><dd>\(lines.joined(separator: " "))</dd>\n"
+    }
+    return "<dl>\(items)</dl>\n"
   }
 }

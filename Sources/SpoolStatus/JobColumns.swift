@@ -20,6 +20,8 @@ struct JobColumns {
 
     var heading: String { row.heading }
     var width: Int { row.width }
+    /// The share comes before the rest of a long name.
+    var leastName: Int { self == .percent ? 8 : 16 }
   }
 
   private static let order: [Column] = [.bar, .bytes, .percent, .rate, .left, .tries]
@@ -27,10 +29,13 @@ struct JobColumns {
   private static let gap = 2
   /// With less room than this, remarks are below the figures.
   private static let narrowestRemark = 30
-  private static let narrowestName = 16
+  /// What a remark leaves of its room makes bars longer, by this much at most.
+  private static let usualRemark = 60
+  private static let mostBar = 28
 
   private let columns: [Column]
   private let nameWidth: Int
+  private let barWidth: Int
   /// The width of remarks to the right of the figures; nil if remarks are below.
   private let remarkWidth: Int?
   private let width: Int
@@ -44,10 +49,10 @@ struct JobColumns {
     self.now = now
     self.width = width
     self.look = look
-    let longest = max(Self.narrowestName / 2, jobs.map { displayWidth($0.name.display) }.max() ?? 0)
+    let longest = max(8, jobs.map { displayWidth($0.name.display) }.max() ?? 0)
     var chosen: [Column] = []
     var used = Self.indent
-    for column in Column.allCases where used + Self.gap + column.width + min(longest, Self.narrowestName) <= width {
+    for column in Column.allCases where used + Self.gap + column.width + min(longest, column.leastName) <= width {
       if column == .bar, !drawsBars || !jobs.contains(where: { $0.state == .running }) { continue }
       chosen.append(column)
       used += Self.gap + column.width
@@ -57,19 +62,21 @@ struct JobColumns {
     // With a remark to its right, a name gets at most half of the room.
     let shortName = min(longest, room / 2)
     let beside = room - shortName - Self.gap
-    remarkWidth = chosen.contains(.tries) && beside >= Self.narrowestRemark ? beside : nil
+    let longer = chosen.contains(.bar) ? min(Self.mostBar, max(0, beside - Self.usualRemark)) : 0
+    barWidth = Column.bar.width + longer
+    remarkWidth = chosen.contains(.tries) && beside >= Self.narrowestRemark ? beside - longer : nil
     nameWidth = remarkWidth == nil ? max(1, min(longest, room)) : shortName
   }
 
   var heading: StyledLine {
-    let cells = columns.map { padded($0.heading, to: $0.width, left: true) }
+    let cells = columns.map { padded($0.heading, to: width(of: $0), left: true) }
     return row(padded("JOB", to: nameWidth), cells, nil, heading: true)
   }
 
   /// - Parameter saysWait: whether the remark says what the job waits for.
   func lines(_ job: JobStatus, saysWait: Bool = true, isSelected: Bool = false) -> [StyledLine] {
     let name = fitted(job.name.display, to: nameWidth, ellipsis: look.ellipsis)
-    let cells = columns.map { padded(cell($0, job), to: $0.width, left: true) }
+    let cells = columns.map { padded(cell($0, job), to: width(of: $0), left: true) }
     let remark = remark(job, saysWait: saysWait)
     let beside = remarkWidth.map { (clipped(remark, to: $0, ellipsis: look.ellipsis), job.remarkInk) }
     let figures = row(padded(name, to: nameWidth), cells, beside, isSelected: isSelected)
@@ -78,6 +85,8 @@ struct JobColumns {
     below.append("    " + clipped(remark, to: max(1, width - 4), ellipsis: look.ellipsis), job.remarkInk)
     return [figures, below]
   }
+
+  private func width(of column: Column) -> Int { column == .bar ? barWidth : column.width }
 
   private func row(
     _ name: String, _ cells: [String], _ remark: (text: String, ink: Ink?)?, heading: Bool = false,
@@ -105,8 +114,8 @@ struct JobColumns {
     case .left: return job.secondsLeft.map { shortDuration($0) } ?? ""
     case .bar:
       guard job.state == .running, let total = job.total, total > 0 else { return "" }
-      let filled = Int(10 * min(1, Double(job.bytes ?? 0) / Double(total)))
-      return "[\(padded(String(repeating: "=", count: filled), to: 10))]"
+      let filled = Int(Double(barWidth - 2) * min(1, Double(job.bytes ?? 0) / Double(total)))
+      return "[\(padded(String(repeating: "=", count: filled), to: barWidth - 2))]"
     case .tries:
       guard let attempts = job.attempts, let limit = job.attemptLimit else { return "" }
       return "\(attempts)/\(limit)"

@@ -17,7 +17,7 @@ package struct ServerStatus: Sendable, Equatable {
     return note.rests.map { ServerStatus(note: note, rest: $0, end: Timestamp(seconds: seen.end(of: $0))) }
   }
 
-  private var name: String { note.isProxy ? "the proxy \(note.shownHost)" : note.shownHost }
+  package var name: String { note.isProxy ? "the proxy \(note.shownHost)" : note.shownHost }
 
   /// `mirror.example rests for 9m (429, asked by the server)`
   package func sentence(now: Timestamp) -> String {

@@ -18,6 +18,8 @@ package struct SpoolSnapshot: Sendable {
   package var orderCount = 0
   /// The workers, also those that have died and were not noticed by others yet.
   package var workers: [WorkerStatus] = []
+  /// Seconds for which a server may answer nobody, as `defaults` have it.
+  package var patience = JobRequest.defaultPatience
   /// The servers that rest, those with the most jobs first.
   package var servers: [ServerStatus] = []
   /// What `defaults` say of transfers from one server.

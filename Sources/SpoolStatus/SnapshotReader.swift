@@ -28,6 +28,7 @@ package final class SnapshotReader {
   package func read() throws(SpoolError) -> SpoolSnapshot {
     snapshot = SpoolSnapshot(location: spool.location, time: now)
     snapshot.perHost = defaults.servers.perHost
+    snapshot.patience = defaults.patience ?? JobRequest.defaultPatience
     // In the order in which jobs move. `cur/` is read a second time for jobs that came from `partial/` meanwhile.
     let orders = try list(.standing)
     let paused = try list(.hold)

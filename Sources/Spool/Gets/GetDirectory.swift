@@ -84,7 +84,7 @@ package final class GetDirectory {
     } catch  where error.errno == .noSuchFileOrDirectory {
       return makes ? nil : .unusable("there is none")
     } catch  where strange.contains(error.errno) {
-      return .unusable("what is called \(name) there is not one of yours")
+      return .unusable("what is called \(name) there is not one of yours; if you do not need it, rename it")
     }
     let identity = try file.status()
     // Before the lock, which its owner could keep for ever.
@@ -114,9 +114,7 @@ package final class GetDirectory {
       if isNew { try system.removeDirectory(above.number, path) }
       return .unusable("its file system has no symbolic links")
     }
-    guard let entry else {
-      return .unusable("\(name) there is none that `spoolrun get` has made for you there")
-    }
+    guard let entry else { return .unusable(try origin(of: file, identity, records)) }
     try fill(file)
     return .opened(GetDirectory(parent, above, file, identity, entry, records, isLocked: isLocked))
   }
@@ -136,6 +134,33 @@ package final class GetDirectory {
     } catch  where [.noSuchFileOrDirectory, .notDirectory, .tooManySymbolicLinkLevels].contains(error.errno) {
       return nil
     }
+  }
+
+  /// Why what has the name in `parent` is none of this person's there, and what to do; nil if there is none, it is, or
+  /// another user has it.
+  package static func stranger(in parent: String, _ records: GetRecords) throws(SpoolError) -> String? {
+    do throws(SpoolError) {
+      let file = try records.system.open(AT_FDCWD, Path(location(in: parent)), flags)
+      let identity = try file.status()
+      guard identity.owner == geteuid(), try known(file, identity, parent, records) == nil else { return nil }
+      return try origin(of: file, identity, records)
+    } catch  where strange.union([.noSuchFileOrDirectory]).contains(error.errno) {
+      return nil
+    }
+  }
+
+  /// Where a spool comes from that is not known here, and what to do.
+  private static func origin(
+    of file: borrowing OwnedFile, _ identity: FileStatus, _ records: GetRecords
+  ) throws(SpoolError) -> String {
+    let token = try orNil(records.system.readLink(file.number, mark), on: .noSuchFileOrDirectory, .invalidArgument)
+    let text = token.map { String(decoding: $0, as: UTF8.self) } ?? ""
+    guard let directory = try records.directory(of: identity.inode, text) else {
+      return "the \(name) there comes from elsewhere, such as an archive or another computer; if you do not need it, "
+        + "remove it"
+    }
+    return "the \(name) there was made in \(escaped(directory)); move the directory back to go on with what it has, or "
+      + "remove \(name) to begin anew"
   }
 
   private static func known(

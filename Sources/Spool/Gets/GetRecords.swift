@@ -14,7 +14,7 @@ package struct GetRecords: Sendable {
   }
 
   /// What a receipt said.
-  package typealias Receipts = [ExactText: (receipt: Journal.Receipt, verified: Journal.Verified)]
+  package typealias Receipts = [ExactText: (receipt: Journal.Receipt, verified: Journal.Verified, time: Timestamp?)]
 
   package let location: String
   let system: System
@@ -92,6 +92,24 @@ package struct GetRecords: Sendable {
     return found.sorted { $0.exact < $1.exact }
   }
 
+  /// The directory that this was the spool of; nil if it was none of the person's.
+  func directory(of inode: UInt64, _ token: String) throws(SpoolError) -> String? {
+    for directory in try directories() {
+      let isKnown = try entries(of: directory).contains { $0.inode == inode && $0.token.exact == token.exact }
+      if isKnown { return directory }
+    }
+    return nil
+  }
+
+  /// The file about the spools of a directory that was there since this host has started, and is gone; nil for others.
+  package func note(ofLost directory: String) throws(SpoolError) -> String? {
+    let boot = WorkerID.current().boot
+    guard try entries(of: directory).contains(where: { $0.mount?.begins(with: "\(boot):") == true }),
+      try orNil(system.status(AT_FDCWD, Path(directory)), on: .noSuchFileOrDirectory, .notDirectory) == nil
+    else { return nil }
+    return path("gets", of: directory)
+  }
+
   private func alone(_ body: () throws(SpoolError) -> Void) throws(SpoolError) {
     var lock = try system.open(AT_FDCWD, Path("\(location)/gets"), O_RDONLY | O_DIRECTORY)
     do throws(SpoolError) {
@@ -114,7 +132,8 @@ package struct GetRecords: Sendable {
       guard let output = fields["output"], let size = fields["size"].flatMap({ decimal($0) }) else { continue }
       receipts[job] = (
         Journal.Receipt(output: output, directory: directory, unproven: fields["unproven"]),
-        Journal.Verified(size: size, Digests(fields), unproven: fields["unproven"])
+        Journal.Verified(size: size, Digests(fields), unproven: fields["unproven"]),
+        fields.words.first.flatMap { Timestamp($0) }
       )
     }
     return receipts

@@ -51,6 +51,11 @@ package struct JobText: Sendable {
     if !isDefaults { noteURLs() }
   }
 
+  /// The text without the lines that set one of these keys.
+  package static func without(_ keys: Set<String>, _ bytes: [UInt8]) -> [UInt8] {
+    JobLines.kept(of: bytes) { !$0.sets(keys) }
+  }
+
   /// Whether the torn tail is a line that a worker wrote, and so did not happen. A job from a directory for drops that
   /// has a journal may have a torn line from a person, who still writes it or was interrupted. Any other job was whole
   /// when it was claimed.

@@ -145,26 +145,47 @@ extension Worker {
   }
 }
 
+/// Whether nothing has come for too long. Pure.
+///
+/// Times are milliseconds of any clock that never jumps.
+package struct Standstill: Sendable {
+  private let longest: Int64?
+  private var last: (made: UInt64, at: Int64)?
+
+  /// - Parameter longest: nil for no end.
+  package init(longest: Int64?) { self.longest = longest }
+
+  /// - Parameter made: all that has come so far, in any unit.
+  /// - Returns: whether that is new.
+  package mutating func note(_ made: UInt64, at now: Int64) -> Bool {
+    if last?.made == made { return false }
+    last = (made, now)
+    return true
+  }
+
+  package func isOver(at now: Int64) -> Bool { longest.map { now - (last?.at ?? now) >= $0 } ?? false }
+}
+
 /// When a worker ends that runs until all is done. Pure.
 ///
 /// Times are milliseconds of the loop's clock.
 private struct WatchEnd {
   private let isOn: Bool
   private let isByName: Bool
-  private let longest: Int64?
-  private var progress: (made: UInt64, at: Int64)?
+  private var standstill: Standstill
   /// No job was there at the last look, during which one that was looked for by no name may have moved.
   private var seemsOver: Bool
   private var looksAt: Int64 = 0
   private static let interval: Int64 = 500
 
   init(_ options: WorkerOptions) {
-    (isOn, isByName, longest) = (options.endsWhenDone, options.only != nil, options.longestStandstill)
+    (isOn, isByName) = (options.endsWhenDone, options.only != nil)
+    standstill = Standstill(longest: options.longestStandstill)
     seemsOver = isByName
   }
 
   mutating func note(_ made: UInt64, at now: Int64) {
-    if progress?.made != made { (progress, looksAt) = ((made, now), now) }
+    if standstill.note(made, at: now) { looksAt = now }
   }
 
   /// Milliseconds until ``isOver(isAnyJobLeft:at:)`` is to be asked.
@@ -172,7 +193,7 @@ private struct WatchEnd {
 
   mutating func isOver(isAnyJobLeft: Bool, at now: Int64) -> Bool {
     defer { (seemsOver, looksAt) = (isByName || !isAnyJobLeft, now + Self.interval) }
-    return seemsOver && !isAnyJobLeft || longest.map { now - (progress?.at ?? now) >= $0 } ?? false
+    return seemsOver && !isAnyJobLeft || standstill.isOver(at: now)
   }
 }
 

@@ -56,7 +56,7 @@ struct Add: ParsableCommand {
     }
     let spool = try spool.open(for: .dropping)
     let dropped = try JobDrop(spool: spool, request: request, pieces: pieces, name: name).run(ifNew: new)
-    if wait { try JobsWaitedFor.wait(for: [dropped], in: spool) }
+    if wait { try JobsWaitedFor.wait(for: [(spool, [dropped])]) }
   }
 
   /// The list in the file that `--pieces` names; nil without it, and for a list that the spool has already.

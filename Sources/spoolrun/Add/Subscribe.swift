@@ -69,10 +69,11 @@ struct Subscribe: ParsableCommand {
     if let offered, self.urls.count > 1 {
       throw ValidationError("\(offered.name) is a name of --list: one at a time, and no URLs with it")
     }
-    let urls = offered?.urls ?? self.urls
-    let kept = offered?.keys.filter { key, _ in !job.given.contains { $0.key.name == key.name } } ?? []
+    let urls: [String]
     do throws(Defect) {
-      request = try JobRequest(urls: urls, given: kept + job.given)
+      let base = try offered?.request(without: job.given)
+      urls = base?.urls.map(\.text) ?? self.urls
+      request = try JobRequest(base ?? JobRequest(), urls: base == nil ? urls : [], given: job.given)
       if !request.isStandingOrder { try request.set(JobKey.ofOrders[0], Self.defaultEvery) }
       _ = try request.readBack()
       if let defect = request.orderDefect { throw defect }
@@ -89,9 +90,7 @@ struct Subscribe: ParsableCommand {
 /// A subscription that comes with the program, and that a person may take by its name: contrib/subscriptions.
 private struct OfferedSubscription {
   let name: String
-  private(set) var title = ""
-  private(set) var urls: [String] = []
-  private(set) var keys: [(key: JobKey, text: String)] = []
+  private let bytes: [UInt8]
 
   /// Those of the installed program, or of the sources that it was built of.
   static let all: [OfferedSubscription] = {
@@ -106,12 +105,19 @@ private struct OfferedSubscription {
 
   private init?(_ path: String) {
     guard let bytes = try? ReplacedFile.read(path, limit: JobText.maximumRequest) else { return nil }
-    name = path.split(at: "/").last.map(String.init) ?? path
-    for line in String(decoding: bytes, as: UTF8.self).split(at: "\n") {
-      let parts = line.split(at: ":", maxSplits: 1).map { String(trimmed($0)) }
-      if line.begins(with: "#") { title = String(trimmed(line.dropFirst())) }
-      if parts.count == 2, parts[0] == JobKey.url.name { urls.append(parts[1]) }
-      if let key = OrderJobKeys.keys.first(where: { $0.name == parts[0] }) { keys.append((key, parts[1])) }
-    }
+    (name, self.bytes) = (path.split(at: "/").last.map(String.init) ?? path, bytes)
+  }
+
+  /// Its first line, a comment.
+  var title: String {
+    let line = bytes.prefix { $0 != 0x0A }
+    return String(decoding: line.drop { $0 == UInt8(ascii: "#") || $0 == 0x20 }, as: UTF8.self)
+  }
+
+  /// What it asks for, but for what a person has given instead.
+  func request(without given: [(key: JobKey, text: String)]) throws(Defect) -> JobRequest {
+    let kept = JobText.without(Set(given.map(\.key.name)), bytes).withUnsafeBytes { JobText($0) }
+    if let defect = kept.defect { throw Defect(line: defect.line, reason: "\(name): \(defect.reason)") }
+    return kept.request
   }
 }

@@ -48,74 +48,226 @@ enum PersonalSpool {
 
 /// The spools of a person's gets, for a command that names neither a spool nor a URL.
 enum OwnSpools {
-  /// What earlier commands have left to do in a directory, but for what is paused: the directory's real path, the path
-  /// of each file below it, and what was asked for.
-  static func left(in directory: String) throws -> [(directory: String, name: String, asked: JobRequest)] {
-    guard let state = PersonalSpool.location, isDirectory("\(state)/gets"), let parent = try? realPath(directory) else {
-      return []
-    }
-    var found: [(directory: String, name: String, asked: JobRequest)] = []
-    do throws(SpoolError) {
-      let spool = try GetDirectory.spool(in: parent, GetRecords(state), settings: PersonalSpool.settings)
-      guard let spool else { return [] }
-      try JobSearch(spool).forEachJob(in: [.new, .urgent, .cur, .partial, .failed]) { text in
-        var asked = text.request
-        guard let name = asked.output?.text, asked.root?.text == NamedRoots.name(for: parent) else { return }
-        (asked.output, asked.root) = (nil, nil)
-        found.append((parent, name, asked))
+  /// nil if there never was a get.
+  private static func records() throws(SpoolError) -> GetRecords? {
+    guard let state = PersonalSpool.location, isDirectory("\(state)/gets") else { return nil }
+    return try GetRecords(state)
+  }
+
+  private static func beside(_ parent: String, _ records: GetRecords) throws(SpoolError) -> Spool? {
+    try GetDirectory.spool(in: parent, records, settings: PersonalSpool.settings)
+  }
+
+  /// The person's own; nil if there is none, or it is another user's.
+  private static func personal() throws(SpoolError) -> Spool? {
+    guard let state = PersonalSpool.location, isDirectory("\(state)/\(Directory.files.rawValue)") else { return nil }
+    let (owner, boot) = WorkerID.current()
+    let spool = try Spool(state, owner: owner, boot: boot, settings: PersonalSpool.settings)
+    return try spool.stranger() == nil ? spool : nil
+  }
+
+  /// The directory whose files the spool at `location` is beside, by its name; an absolute path.
+  private static func parent(of location: String) -> String? {
+    let suffix = "/\(GetDirectory.name)"
+    guard location.begins(with: "/"), location.ends(with: suffix) else { return nil }
+    return location.utf8.count > suffix.utf8.count ? String(location.dropLast(suffix.count)) : "/"
+  }
+
+  // MARK: what is left
+
+  /// A job that a command has left.
+  struct Left {
+    let job: JobName
+    /// The path of its file below the directory.
+    let name: String
+    /// What was asked for, without the place.
+    let asked: JobRequest
+  }
+
+  /// What earlier commands have left to do in a directory, but for what is paused: in the spool beside the files, or
+  /// else in the person's own.
+  /// - Throws: the exit status, after a message, also where a spool is there that is not used.
+  static func left(in directory: String) throws -> [Left] {
+    guard let parent = try? realPath(directory) else { return [] }
+    let reason: String?
+    do {
+      let records = try records()
+      // It may be another user's.
+      let beside = try records.flatMap { records in try orNil(self.beside(parent, records), on: .permissionDenied) }
+      for spool in [beside, try personal()].compactMap(\.self) {
+        let found = try left(of: parent, in: spool)
+        if !found.isEmpty { return found }
       }
-    } catch  where error.errno == .permissionDenied {
-      // Another user's.
-      return []
-    } catch {
+      reason = try records.flatMap { try GetDirectory.stranger(in: parent, $0) }
+    } catch let error as SpoolError {
       throw ExitStatus.failure(error, escaped(directory))
     }
-    return found.sorted { $0.name.exact < $1.name.exact }
+    if let reason { throw ExitStatus.refusal("nothing here to go on with: \(reason)", by: "get") }
+    return []
+  }
+
+  /// The same for one spool.
+  static func left(of parent: String, in spool: Spool, andPaused: Bool = false) throws(SpoolError) -> [Left] {
+    var found: [FileName: Left] = [:]
+    for directory in [Directory.new, .urgent, .cur, .partial, .failed] + (andPaused ? [.hold] : []) {
+      try JobSearch(spool).eachJob(in: directory) { file in
+        let job = directory == .cur ? ClaimName(file.name)?.job : JobName(file.name)
+        var asked = JobText(file.bytes).request
+        guard let job, let name = asked.output?.text, asked.root?.text == NamedRoots.name(for: parent) else { return }
+        (asked.output, asked.root) = (nil, nil)
+        found[job.fileName] = Left(job: job, name: name, asked: asked)
+      }
+    }
+    return found.values.sorted { $0.name.exact < $1.name.exact }
+  }
+
+  /// What is left of the receipts of a spool that its last command has taken away.
+  static func receipts(of spool: Spool) throws(SpoolError) -> GetRecords.Receipts {
+    guard spool.isBesideFiles, let parent = parent(of: spool.location), let records = try records() else { return [:] }
+    return try records.receipts(in: parent)
   }
 
   /// Removes those in which nothing is left to do, as their last command would.
   static func removeDone(_ spools: [Spool]) throws(SpoolError) {
-    let suffix = "/\(GetDirectory.name)"
-    guard let state = PersonalSpool.location, isDirectory("\(state)/gets") else { return }
-    let records = try GetRecords(state)
-    for spool in spools where spool.isBesideFiles && spool.location.ends(with: suffix) {
-      let parent = String(spool.location.dropLast(suffix.count))
-      let opening = try GetDirectory.open(in: parent.isEmpty ? "/" : parent, records, makes: false)
-      guard case .opened(let directory) = opening, directory.isDirectory(of: spool) else { continue }
+    guard let records = try records() else { return }
+    for spool in spools where spool.isBesideFiles {
+      guard let parent = parent(of: spool.location),
+        case .opened(let directory) = try GetDirectory.open(in: parent, records, makes: false),
+        directory.isDirectory(of: spool)
+      else { continue }
       _ = try directory.removeIfDone(spool)
     }
   }
 
-  /// The one of the current directory first. That of version 0.2 counts if it has jobs that are not done.
-  /// - Parameter warns: whether those are named that cannot be opened.
-  static func open(for use: SpoolUse, warns: Bool = true) throws -> [Spool] {
-    guard let state = PersonalSpool.location else { return [] }
+  // MARK: opening
+
+  /// The one at `location`; nil if that is none of the person's.
+  static func open(_ location: String, for use: SpoolUse) throws -> Spool? {
+    guard PersonalSpool.location != nil, let parent = (try? realPath(location)).flatMap(Self.parent) else { return nil }
     if use != .reading { _ = try PersonalSpool.become(ownerOf: nil) }
-    var found: [Spool] = []
-    do throws(SpoolError) {
-      if isDirectory("\(state)/gets") {
-        let records = try GetRecords(state)
-        let here = try? realPath(".")
-        for parent in try records.directories() {
-          do throws(SpoolError) {
-            let spool = try GetDirectory.spool(in: parent, records, settings: PersonalSpool.settings)
-            if let spool { parent == here ? found.insert(spool, at: 0) : found.append(spool) }
-          } catch {
-            let place = escaped(GetDirectory.location(in: parent))
-            if warns { Terminal.error("\(place) is left out: \(error)", .warning) }
-          }
-        }
-      }
-      let (owner, boot) = WorkerID.current()
-      if isDirectory("\(state)/\(Directory.files.rawValue)") {
-        let former = try Spool(state, owner: owner, boot: boot, settings: PersonalSpool.settings)
-        let directories: [Directory] = [.new, .urgent, .cur, .partial, .hold, .failed, .standing]
-        let isOwn = try former.stranger() == nil
-        if isOwn, try JobSearch(former).isAnyJob(in: directories) { found.append(former) }
-      }
-    } catch {
+    do {
+      return try records().flatMap { try orNil(beside(parent, $0), on: .permissionDenied) }
+    } catch let error as SpoolError {
+      throw ExitStatus.failure(error, escaped(location))
+    }
+  }
+
+  /// The one of the current directory first. The person's own counts if it has jobs that are not done.
+  /// - Parameters:
+  ///   - done: whether it counts, too, if all of its jobs are done.
+  ///   - warns: whether it is said what is left out.
+  static func open(for use: SpoolUse, done: Bool = false, warns: Bool = true) throws -> [Spool] {
+    guard PersonalSpool.location != nil else { return [] }
+    if use != .reading { _ = try PersonalSpool.become(ownerOf: nil) }
+    let directories: [Directory] = [.new, .urgent, .cur, .partial, .hold, .failed, .standing] + (done ? [.done] : [])
+    do {
+      var found = try records().map { try all($0, warns: warns) } ?? []
+      if let personal = try personal(), try JobSearch(personal).isAnyJob(in: directories) { found.append(personal) }
+      return found
+    } catch let error as SpoolError {
       throw ExitStatus.failure(error, "the spools of your gets")
     }
+  }
+
+  private static func all(_ records: GetRecords, warns: Bool) throws(SpoolError) -> [Spool] {
+    func leaveOut(_ parent: String, _ reason: String) {
+      if warns { Terminal.error("\(escaped(GetDirectory.location(in: parent))) is left out: \(reason)", .warning) }
+    }
+    let here = try? realPath(".")
+    var found: [Spool] = []
+    for parent in try records.directories() {
+      do throws(SpoolError) {
+        if let spool = try beside(parent, records) {
+          parent == here ? found.insert(spool, at: 0) : found.append(spool)
+        } else if let note = try records.note(ofLost: parent) {
+          leaveOut(
+            parent,
+            "its directory is gone: if you have moved it, move it back, and `spoolrun get` there goes on; if you have "
+              + "removed it, `rm \(escaped(note))` ends this message")
+        }
+      } catch {
+        leaveOut(parent, "\(error)")
+      }
+    }
+    if let here, let reason = try GetDirectory.stranger(in: here, records) { leaveOut(here, reason) }
     return found
+  }
+}
+
+/// What a person means by the name of a job, its beginning, or a pattern: jobs of one spool.
+struct MeantJobs {
+  /// The number of the spool among those that were asked.
+  let index: Int
+  let spool: Spool
+  /// Where the person says that they are.
+  let directory: Directory?
+  /// As the person calls them.
+  let name: FileName
+  /// The text itself if there is no such job.
+  let names: [FileName]
+  /// Why it is not certain what is meant; nil if it is.
+  private(set) var doubt: String?
+
+  /// Of several spools, in the one that has such a job; else in the first.
+  /// - Parameters:
+  ///   - directories: where jobs are looked for, if none has the whole name.
+  ///   - isOne: whether only one job may be meant.
+  static func by(
+    _ text: [UInt8], in spools: [Spool], _ directories: [Directory], isOne: Bool = false
+  ) throws(SpoolError) -> MeantJobs {
+    var all: [MeantJobs] = []
+    for (index, spool) in spools.enumerated() { all.append(try MeantJobs(text, index, spool, directories, isOne)) }
+    guard all.count > 1 else { return all[0] }
+    var having: [MeantJobs] = []
+    for jobs in all where try jobs.isAnyThere() { having.append(jobs) }
+    var jobs = having.first ?? all[0]
+    if having.count > 1 {
+      let places = having.map { escaped($0.spool.location) }.joined(separator: ", ")
+      jobs.doubt = "\(escaped(text)): several of your gets have such a job: \(places); name one with --spool"
+    }
+    return jobs
+  }
+
+  /// The same for each argument of a command that does nothing where one is not certain.
+  static func by(
+    _ arguments: [String], in spools: [Spool], _ directories: [Directory], isOne: Bool = false
+  ) throws -> [MeantJobs] {
+    let all: [MeantJobs]
+    do throws(SpoolError) {
+      all = try RawArguments.bytes(of: arguments).map { (text) throws(SpoolError) in
+        try by(text, in: spools, directories, isOne: isOne)
+      }
+    } catch {
+      throw ExitStatus.failure(error, "the jobs")
+    }
+    if let doubt = all.lazy.compactMap(\.doubt).first { throw ExitStatus.givenUp.after(doubt) }
+    return all
+  }
+
+  private init(
+    _ text: [UInt8], _ index: Int, _ spool: Spool, _ directories: [Directory], _ isOne: Bool
+  ) throws(SpoolError) {
+    (self.index, self.spool) = (index, spool)
+    (directory, name) = try JobSearch(spool).splitClaim(text)
+    let what: String
+    switch try JobSearch(spool).meant(by: name, in: directory.map { [$0] } ?? directories) {
+    case .names(let found):
+      names = found
+      if !isOne || found.count == 1 { return }
+      what = "are meant"
+    case .several(let found): (names, what) = (found, "begin so")
+    }
+    let few = names.prefix(5).map(\.display).joined(separator: ", ") + (names.count > 5 ? ", \u{2026}" : "")
+    let next = isOne ? "name one" : "\(escaped(text))* means them all"
+    doubt = "\(escaped(text)): several jobs \(what): \(few); \(next)"
+  }
+
+  private func isAnyThere() throws(SpoolError) -> Bool {
+    var isThere = names.count > 1
+    for name in names where !isThere && name.isEntry {
+      isThere = try !JobSearch(spool).places(of: name).isEmpty
+      try Archive(spool).eachPath(named: [name]) { _, _ in isThere = true }
+    }
+    return isThere
   }
 }

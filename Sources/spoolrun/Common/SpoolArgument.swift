@@ -12,7 +12,7 @@ enum SpoolOpening {
   /// Whether there is a spool for a command that names none.
   static var hasDefault: Bool {
     if environmentLocation != nil || isDirectory("spool") { return isDirectory(defaultLocation) }
-    return (try? OwnSpools.open(for: .reading, warns: false).isEmpty) == false
+    return (try? OwnSpools.open(for: .reading, done: true, warns: false).isEmpty) == false
   }
 
   private static var environmentLocation: String? {
@@ -62,9 +62,12 @@ enum SpoolOpening {
 
   /// The spools of a command about jobs: the one that is named, by the command line or the environment, or `spool`, or
   /// those of the person's gets.
-  static func openAll(_ named: String?, for use: SpoolUse) throws -> [Spool] {
-    if named == nil, environmentLocation == nil, !isDirectory("spool") {
-      let own = try OwnSpools.open(for: use)
+  /// - Parameter done: whether it is about jobs that are done, too.
+  static func openAll(_ named: String?, for use: SpoolUse, done: Bool = false) throws -> [Spool] {
+    if let location = named ?? environmentLocation {
+      if let own = try OwnSpools.open(location, for: use) { return [own] }
+    } else if !isDirectory("spool") {
+      let own = try OwnSpools.open(for: use, done: done)
       if use == .changing, !own.isEmpty {
         let places = own.map { escaped($0.location) }.joined(separator: ", ")
         Terminal.error(
@@ -103,7 +106,9 @@ struct SpoolOption: ParsableArguments {
 
   func open(for use: SpoolUse = .changing) throws -> Spool { try SpoolOpening.open(spool, for: use) }
 
-  func openAll(for use: SpoolUse = .changing) throws -> [Spool] { try SpoolOpening.openAll(spool, for: use) }
+  func openAll(for use: SpoolUse = .changing, done: Bool = false) throws -> [Spool] {
+    try SpoolOpening.openAll(spool, for: use, done: done)
+  }
 }
 
 /// The spool as an argument, or with --spool as in the commands whose arguments are names of jobs.

@@ -23,7 +23,10 @@ struct AllowedSchemes {
   }
 
   /// If they cannot be known, the worker decides.
-  init(of spool: Spool) { self = (try? SchemeNote(spool).read() ?? Self.standard).map(Self.init(names:)) ?? .all }
+  init(of spool: Spool) {
+    let names = try? spool.isBesideFiles ? nil : SchemeNote(spool).read() ?? Self.standard
+    self = names.map(Self.init(names:)) ?? .all
+  }
 
   /// Notes for `add`, which refuses other schemes, what the spool's worker allows.
   static func note(_ schemes: Set<Scheme>, in spool: Spool, isVerbose: Bool) {

@@ -96,6 +96,7 @@ struct Get: ParsableCommand {
       if options.defaults.mode == nil {
         for index in items.indices { items[index].usualMode = PayloadMode(umask: mask) }
       }
+      try place.recognise(&items)
       let known = try order(items, in: place)
       let run = GetRun(
         items, in: place.spool, options, signals: signals, progress,

@@ -31,7 +31,7 @@ struct GetOrder {
     } catch {
       return .refused("\(error)")
     }
-    if let outcome = try checkKnown() {
+    if let outcome = try check() {
       // What an earlier command left that was to fetch it again.
       if outcome == .isThere {
         switch try JobStanding.of(item.job, in: spool) {
@@ -76,16 +76,21 @@ struct GetOrder {
   private func tryPlacing() throws(SpoolError) -> Outcome? {
     guard let place = try JobSearch(spool).places(of: item.job.fileName).last(where: { $0.directory != .standing })
     else {
-      if let outcome = try checkArchived() { return outcome }
       if let obstacle = try obstacle() { return .refused(obstacle) }
       _ = try Drops(spool).drop(request.text, as: item.job)
       return .ordered
     }
     guard let old = try JobSearch(spool).job(place.directory, place.name) else { return nil }
+    var request = request
+    if old.request.urls.first?.text.exact != request.urls.first?.text.exact {
+      // The job is called after the URL of this command, so `spoolrun url` has given it another one since.
+      (request.urls, request.resolve) = (old.request.urls, old.request.resolve)
+      Terminal.error("\(escaped(item.shown)): goes on with the URL that `spoolrun url` has given it", .info)
+    }
     let news = old.request.text.exact == request.text.exact ? nil : request.text
     switch place.directory {
     case .done:
-      if let outcome = try check(old) { return outcome }
+      if let outcome = try check() { return outcome }
     case .new, .urgent, .cur:
       if news == nil { return .ordered }
     case .partial:
@@ -101,47 +106,43 @@ struct GetOrder {
     return .ordered
   }
 
-  /// The same as ``check(_:)``, by what earlier commands have left of receipts.
-  private func checkKnown() throws(SpoolError) -> Outcome? {
-    // A newer one.
-    if try spool.status(.done, item.job.fileName) != nil { return nil }
-    if let found = known.receipts[String(decoding: item.job.fileName.bytes, as: UTF8.self).exact] {
-      return try check(found.receipt, found.verified, isSame: found.verified.expectation.meets(request.expected))
+  /// What a job that was done has left.
+  private typealias Known = (receipt: Journal.Receipt, verified: Journal.Verified)
+
+  /// By the newest receipt: in the spool, in its archive, of a spool that was taken away, of version 0.2.
+  private func newest() throws(SpoolError) -> Known? {
+    let name = item.job.fileName
+    if let known = try JobSearch(spool).job(.done, name).flatMap(Self.known) { return known }
+    var archived: Known?
+    try Archive(spool).eachPath(named: [name]) { (path, _) throws(SpoolError) in
+      archived = try spool.jobContents(path).flatMap { Self.known($0.withUnsafeBytes { JobText($0) }) } ?? archived
     }
-    guard let former = known.former, let job = try JobSearch(former).job(.done, item.job.fileName) else { return nil }
-    return try check(job)
+    if let archived { return archived }
+    if let known = self.known.receipts[String(decoding: name.bytes, as: UTF8.self).exact] {
+      return (known.receipt, known.verified)
+    }
+    return try self.known.former.flatMap { (spool) throws(SpoolError) in try JobSearch(spool).job(.done, name) }
+      .flatMap(Self.known)
   }
 
-  /// The same as ``check(_:)``, by the last receipt of the job that was archived.
-  private func checkArchived() throws(SpoolError) -> Outcome? {
-    var last: JobText?
-    try Archive(spool).eachPath(named: [item.job.fileName]) { (path, _) throws(SpoolError) in
-      last = try spool.jobContents(path)?.withUnsafeBytes { JobText($0) } ?? last
-    }
-    return try last.flatMap { (last) throws(SpoolError) in try check(last) }
-  }
-
-  /// Compares the file with the receipt of a job that is done.
-  /// - Returns: nil to fetch the file, or to let the worker compare it with what is declared now.
-  private func check(_ job: JobText) throws(SpoolError) -> Outcome? {
+  private static func known(_ job: JobText) -> Known? {
     guard let receipt = job.journal.publication.receipt, let verified = job.journal.publication.verified else {
       return nil
     }
-    return try check(receipt, verified, isSame: job.request.expected == request.expected)
+    return (receipt, verified)
   }
 
-  /// - Parameter isSame: whether that is what is asked for now.
-  private func check(_ receipt: Journal.Receipt, _ verified: Journal.Verified, isSame: Bool) throws(SpoolError)
-    -> Outcome?
-  {
-    if request.overwrite == true { return nil }
-    switch try OutputRoot(item.directory, spool: spool).check(receipt, verified) {
+  /// Compares the file with its newest receipt.
+  /// - Returns: nil to fetch the file, or to let the worker compare it with what is declared now.
+  private func check() throws(SpoolError) -> Outcome? {
+    guard request.overwrite != true, let known = try newest() else { return nil }
+    switch try OutputRoot(item.directory, spool: spool).check(known.receipt, known.verified) {
     case .missing: return nil
     case .changed(let mismatch):
       return .refused(
         "is there, but has changed since it was fetched (\(mismatch.text)): remove it, or use --overwrite")
     case .unreadable(let error): throw error
-    case .present, .sound: return isSame ? .isThere : nil
+    case .present, .sound: return known.verified.expectation.meets(request.expected) ? .isThere : nil
     }
   }
 }

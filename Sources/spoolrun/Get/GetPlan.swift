@@ -20,7 +20,12 @@ struct GetPlan {
     let place = GetPlace(output, isDirectory: isDirectory)
     if urls.isEmpty, list.from == nil, given.isEmpty, place.name == nil {
       let left = try OwnSpools.left(in: place.directory)
-      if !left.isEmpty { return left.map { GetItem(asked: $2, directory: $0, name: $1, shown: place.shown($1)) } }
+      if !left.isEmpty, let directory = try? realPath(place.directory) {
+        return left.map { job in
+          GetItem(
+            asked: job.asked, directory: directory, name: job.name, shown: place.shown(job.name), known: job.job)
+        }
+      }
     }
     let wanted = try list.from.map { try listed($0, place) } ?? place.name.map { [try file($0, urls)] } ?? files()
     let perFile = given.first { $0.key.scope == .job }
@@ -172,12 +177,15 @@ struct GetItem {
   let name: String
   /// The file as the person named it.
   let shown: String
+  /// Its job, if `spoolrun url` has given that another URL than the one that its name is made of.
+  var known: JobName?
   /// The file's permissions if nobody has said any.
   var usualMode: PayloadMode?
 
   /// The job's name: it depends on URL, or else the text of `resolve:`, and file, so that the same command continues
   /// the same job.
   var job: JobName {
+    if let known { return known }
     let source = asked.urls.first?.text ?? asked.resolve.map { "resolve: \($0.text)" } ?? ""
     return JobName(like: name, suffix: "-" + PayloadName.fingerprint(of: [source, path]).prefix(16))
   }

@@ -50,11 +50,8 @@ struct GetRun {
   }
 
   private func ends(_ known: [Int: GetEnd]) throws -> [GetEnd] {
-    var ends = known
-    var runs = 0
-    var nextRun = ContinuousClock.now
+    var (ends, growth, runs, nextRun) = (known, FollowedGrowth(), 0, ContinuousClock.now)
     var hasSaidWhoRuns = false
-    var growth = FollowedGrowth()
     // With `--once`, or when nothing has come for too long, a job that waits for its next attempt has ended.
     var stays = options.endsWhenDone
     var standstill = Standstill(longest: options.longestStandstill)
@@ -63,34 +60,34 @@ struct GetRun {
       let left = items.indices.filter { ends[$0] == nil }
       if left.isEmpty { break }
       let own = WatchSign.isGiven(for: spool) ? [] : left.filter { !running.contains($0) }
-      if own.isEmpty, standstill.isOver(growth.sum &+ UInt64(ends.count)) {
-        stays = false
-        if progress.running.isEmpty { continue }
-      }
+      var isStopped = false
       if own.isEmpty {
+        _ = standstill.note(growth.sum &+ UInt64(ends.count), at: Terminal.milliseconds())
+        if standstill.isOver(at: Terminal.milliseconds()) {
+          stays = false
+          if running.isEmpty { continue }
+        }
         if !hasSaidWhoRuns { output.sayThatAnotherWorkerRuns() }
         hasSaidWhoRuns = true
-        if progress.running.isEmpty { progress.waits += try WorkerFiles(spool).waits() }
+        if running.isEmpty { progress.waits += try WorkerFiles(spool).waits() }
         output.update(progress)
-        if !isStopped(within: Self.interval) { continue }
+        isStopped = self.isStopped(within: Self.interval)
       } else if runs == Self.mostRuns {
         for number in own { ends[number] = .left }
-        continue
       } else if ContinuousClock.now < nextRun {
-        if !isStopped(within: Self.interval) { continue }
+        isStopped = self.isStopped(within: Self.interval)
       } else {
         runs += 1
         let began = Terminal.milliseconds()
-        let isStopped = try runWorker(own)
+        isStopped = try runWorker(own)
         nextRun = .now + .milliseconds(100 << runs)
-        if !isStopped {
-          let most = options.endsWhenDone ? options.longestStandstill : nil
-          if let most, Terminal.milliseconds() - began >= most { try leave(own, &ends, &stays) }
-          continue
-        }
+        let isLong = options.longestStandstill.map { Terminal.milliseconds() - began >= $0 } ?? false
+        if !isStopped, isLong, options.endsWhenDone { try leave(own, &ends, &stays) }
       }
-      try stop(left, &ends)
-      break
+      if isStopped {
+        try stop(left, &ends)
+        break
+      }
     }
     output.finishBars()
     return items.indices.map { ends[$0] ?? .left }
@@ -213,22 +210,6 @@ struct GetRun {
     let receipt = try spool.contents(Path(.done, job), limit: Spool.maximumJobFile)
     let figures = receipt.flatMap { $0.withUnsafeBytes { DoneStatus(job, $0) } }?.figures
     output.tellDone(job, figures.map { " (\($0.text))" } ?? "")
-  }
-}
-
-/// Whether what another worker does has brought nothing for too long.
-private struct Standstill {
-  /// In milliseconds; nil for never.
-  let longest: Int64?
-  private var last: (made: UInt64, at: Int64)?
-
-  init(longest: Int64?) { self.longest = longest }
-
-  /// - Parameter made: all that has come so far, in any unit.
-  mutating func isOver(_ made: UInt64) -> Bool {
-    let now = Terminal.milliseconds()
-    if last?.made != made { last = (made, now) }
-    return longest.map { now - (last?.at ?? now) >= $0 } ?? false
   }
 }
 

@@ -59,7 +59,7 @@ struct GetSpool {
 
   private static func say(_ parent: String, _ reason: String, _ state: String) {
     Terminal.error(
-      "\(escaped(parent)) cannot have the data until it is complete: \(reason); it goes to \(escaped(state))", .info)
+      "until a file is complete, its data is in \(escaped(state)), and not in \(escaped(parent)): \(reason)", .info)
   }
 
   private static func isUndone(_ item: GetItem, in spool: Spool) throws(SpoolError) -> Bool {
@@ -84,6 +84,19 @@ struct GetSpool {
       throw error
     }
     return found
+  }
+
+  /// Finds the jobs of the same files and URLs that are called otherwise, since `spoolrun url` has given them the URL.
+  func recognise(_ items: inout [GetItem]) throws(SpoolError) {
+    guard spool.isBesideFiles, let directory = items.first?.directory else { return }
+    let left = try OwnSpools.left(of: directory, in: spool, andPaused: true)
+    func key(_ name: String, _ asked: JobRequest) -> ExactText? { asked.urls.first.map { "\($0.text) \(name)".exact } }
+    let names = Set(left.map(\.job.fileName))
+    let jobs = Dictionary(left.map { (key($0.name, $0.asked), $0.job) }) { first, _ in first }
+    for index in items.indices where !names.contains(items[index].job.fileName) {
+      guard let key = key(items[index].name, items[index].asked) else { continue }
+      items[index].known = jobs[key]
+    }
   }
 
   /// Takes away what nobody needs when the command has ended.

@@ -32,7 +32,7 @@ struct Explain: ParsableCommand {
       }
     }
     if jobs.isEmpty { return }
-    try JobTelling(spools: try spool.openAll(for: .reading)) { _ in
+    try JobTelling(spools: try spool.openAll(for: .reading, done: true)) { _ in
       ", and no failure code of this name: `spoolrun explain` lists them"
     }.tell(of: jobs)
   }

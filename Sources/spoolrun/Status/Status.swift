@@ -67,7 +67,7 @@ struct Status: ParsableCommand {
     let named = named
     // With keys, it can do what the commands do. Whoever may read it may still watch it.
     let use = watch && output.hasKeys ? SpoolUse.dropping : .reading
-    let spools = try SpoolOpening.openAll(named.spool, for: use)
+    let spools = try SpoolOpening.openAll(named.spool, for: use, done: !named.jobs.isEmpty)
     if spools.count > 1, json || watch || metrics || textfile != nil {
       let places = spools.map { escaped($0.location) }.joined(separator: ", ")
       throw ExitStatus.refusal("several of your gets are not done: name one with --spool: \(places)", by: "status")

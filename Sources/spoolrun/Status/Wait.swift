@@ -1,6 +1,7 @@
 internal import ArgumentParser
 internal import Glibc
 internal import Spool
+internal import SystemPackage
 
 struct Wait: ParsableCommand {
   static let configuration = CommandConfiguration(
@@ -24,7 +25,9 @@ struct Wait: ParsableCommand {
   @OptionGroup var spool: SpoolOption
 
   @Argument(
-    help: ArgumentHelp("Jobs, as name, directory/name or the path of their file.", valueName: "name"),
+    help: ArgumentHelp(
+      "Jobs, as name, its beginning, a pattern such as 'a*', directory/name or the path of their file.",
+      valueName: "name"),
     completion: JobNameCompletion.kind)
   var names: [String] = []
 
@@ -42,18 +45,11 @@ struct Wait: ParsableCommand {
 
   func run() throws {
     try NamedSpool.refuse(among: names, of: "wait", spool)
-    let spool = try self.spool.open(for: .reading)
-    let waitedFor: [FileName]?
-    do throws(SpoolError) { waitedFor = try all ? nil : names(in: spool) } catch {
-      throw ExitStatus.failure(error, "wait")
-    }
-    try JobsWaitedFor.wait(for: waitedFor, in: spool, timeout: timeout)
-  }
-
-  private func names(in spool: Spool) throws(SpoolError) -> [FileName] {
-    var names: [FileName] = []
-    for bytes in RawArguments.bytes(of: self.names) { names.append(try JobSearch(spool).splitClaim(bytes).name) }
-    return names
+    let spools = try self.spool.openAll(for: .reading, done: !all)
+    let jobs: [(Spool, [FileName]?)] =
+      try all
+      ? spools.map { ($0, nil) } : MeantJobs.by(names, in: spools, Directory.ofJobs).map { ($0.spool, $0.names) }
+    try JobsWaitedFor.wait(for: jobs, timeout: timeout)
   }
 }
 
@@ -65,28 +61,37 @@ struct JobsWaitedFor {
   /// Not seen at the last look: each may have moved meanwhile.
   private var missed: Set<FileName> = []
   private var isSettled = false
+  private var isOver = false
   private var areDone = true
+  /// What was known before of files of a get.
+  private let former: GetRecords.Receipts
 
-  private init(_ spool: Spool, _ names: [FileName]?) { (self.spool, left) = (spool, names) }
+  private init(_ spool: Spool, _ names: [FileName]?) throws(SpoolError) {
+    (self.spool, left) = (spool, names)
+    former = try OwnSpools.receipts(of: spool)
+  }
 
   /// - Parameters:
-  ///   - names: nil for all.
+  ///   - jobs: those of each spool; nil for all.
   ///   - timeout: as a person wrote it.
   /// - Throws: the exit status, after a message, unless all are done.
-  static func wait(for names: [FileName]?, in spool: Spool, timeout: String? = nil) throws {
+  static func wait(for jobs: [(spool: Spool, names: [FileName]?)], timeout: String? = nil) throws {
     let end = timeout.flatMap { duration($0) }.map { Terminal.milliseconds() + Int64($0) * 1000 }
-    var waiting = JobsWaitedFor(spool, names)
     do {
-      while try !waiting.look() {
+      var all = try jobs.map { try JobsWaitedFor($0.spool, $0.names) }
+      while true {
+        for index in all.indices where !all[index].isOver { all[index].isOver = try all[index].look() }
+        let waiting = all.filter { !$0.isOver }.map(\.description)
+        if waiting.isEmpty { break }
         if let end, Terminal.milliseconds() >= end {
-          throw ExitStatus.waiting.after("\(waiting.description) after \(timeout ?? "")")
+          throw ExitStatus.waiting.after("\(waiting.joined(separator: ", ")) after \(timeout ?? "")")
         }
         sleep(1)
       }
+      if !all.allSatisfy(\.areDone) { throw ExitStatus.givenUp.code }
     } catch let error as SpoolError {
       throw ExitStatus.failure(error, "wait")
     }
-    if !waiting.areDone { throw ExitStatus.givenUp.code }
   }
 
   private var description: String {
@@ -99,8 +104,7 @@ struct JobsWaitedFor {
     guard let names = left else { return try lookForAny() }
     var waiting: [FileName] = []
     for name in names {
-      let place = try JobName(name).flatMap { (job) throws(SpoolError) in try JobSearch(spool).place(of: job) }
-      switch place?.directory {
+      switch try directory(of: name) {
       case .done: break
       case .failed: tell(name, "was given up: `spoolrun status` says why")
       case nil where missed.contains(name): tell(name, "no such job in \(escaped(spool.location)), or no more")
@@ -116,6 +120,25 @@ struct JobsWaitedFor {
     return waiting.isEmpty
   }
 
+  /// Where a job is; nil if it is not seen. The last command of a get takes its spool away when all is done, and leaves
+  /// what the receipts say.
+  private func directory(of name: FileName) throws(SpoolError) -> Directory? {
+    do throws(SpoolError) {
+      if let job = JobName(name), let place = try JobSearch(spool).place(of: job) { return place.directory }
+    } catch  where spool.isBesideFiles && error.errno == .noSuchFileOrDirectory {}
+    let key = String(decoding: name.bytes, as: UTF8.self).exact
+    guard let receipt = try OwnSpools.receipts(of: spool)[key] else { return nil }
+    return receipt.time == former[key]?.time ? nil : .done
+  }
+
+  private func isAnyJob(in directories: [Directory]) throws(SpoolError) -> Bool {
+    do throws(SpoolError) {
+      return try JobSearch(spool).isAnyJob(in: directories)
+    } catch  where spool.isBesideFiles && error.errno == .noSuchFileOrDirectory {
+      return false
+    }
+  }
+
   private mutating func tell(_ name: FileName, _ what: String) {
     areDone = false
     Terminal.error("\(escaped(name.bytes)): \(what)")
@@ -123,13 +146,13 @@ struct JobsWaitedFor {
 
   /// Two looks, because a job may move while the directories are read.
   private mutating func lookForAny() throws(SpoolError) -> Bool {
-    if try JobSearch(spool).isAnyJob(in: [.new, .urgent, .cur, .partial]) {
+    if try isAnyJob(in: [.new, .urgent, .cur, .partial]) {
       isSettled = false
       return false
     }
     defer { isSettled = true }
     guard isSettled else { return false }
-    if try JobSearch(spool).isAnyJob(in: [.failed]) {
+    if try isAnyJob(in: [.failed]) {
       areDone = false
       Terminal.error("jobs were given up: `spoolrun status` names them")
     }

@@ -34,25 +34,13 @@ private struct GestureRun {
     }
   }
 
-  /// - Parameter text: as the person named a job, or several.
-  mutating func run(_ text: [UInt8]) throws(SpoolError) {
-    let (directory, name) = try JobSearch(spool).splitClaim(text)
-    switch try JobSearch(spool).meant(by: name, in: directory.map { [$0] } ?? gesture.sources) {
-    case .names(let names):
-      for found in names {
-        if let outcome = try perform(found, in: directory) { note(outcome, bytes: found == name ? text : found.bytes) }
-      }
-    case .several(let names):
-      let few = names.prefix(5).map(\.display).joined(separator: ", ") + (names.count > 5 ? ", \u{2026}" : "")
-      fail("\(escaped(text)): several jobs begin so: \(few); \(escaped(text))* means them all")
+  /// - Parameter text: as the person named them.
+  mutating func run(_ jobs: MeantJobs, _ text: [UInt8]) throws(SpoolError) {
+    if let doubt = jobs.doubt { return fail(doubt) }
+    for name in jobs.names {
+      guard let outcome = try perform(name, in: jobs.directory) else { continue }
+      note(outcome, bytes: name == jobs.name ? text : name.bytes)
     }
-  }
-
-  /// Whether the spool has what a person may mean.
-  func has(_ text: [UInt8]) throws(SpoolError) -> Bool {
-    let (_, name) = try JobSearch(spool).splitClaim(text)
-    if try !JobSearch(spool).places(of: name).isEmpty { return true }
-    return try JobSearch(spool).meant(by: name, in: gesture.sources) != .names([name])
   }
 
   /// The number of jobs in `directories` at the moment.
@@ -142,7 +130,10 @@ struct GestureOptions: ParsableArguments {
           for index in runs.indices { try runs[index].run(all: chosen) }
         }
       } else {
-        for text in RawArguments.bytes(of: names) { try run(text, &runs) }
+        for text in RawArguments.bytes(of: names) {
+          let jobs = try MeantJobs.by(text, in: runs.map(\.spool), gesture.sources)
+          try runs[jobs.index].run(jobs, text)
+        }
       }
       let busy = runs.filter(\.hasChanged)
       for run in busy.isEmpty ? Array(runs.prefix(1)) : busy { try run.tell() }
@@ -151,15 +142,6 @@ struct GestureOptions: ParsableArguments {
       throw ExitStatus.failure(error, gesture.command)
     }
     if !runs.allSatisfy(\.isComplete) { throw ExitStatus.givenUp.code }
-  }
-
-  /// In the one spool that has it.
-  private func run(_ text: [UInt8], _ runs: inout [GestureRun]) throws(SpoolError) {
-    var having: [Int] = []
-    if runs.count > 1 { for index in runs.indices where try runs[index].has(text) { having.append(index) } }
-    guard having.count > 1 else { return try runs[having.first ?? 0].run(text) }
-    let places = having.map { escaped(runs[$0].spool.location) }.joined(separator: ", ")
-    runs[0].fail("\(escaped(text)): several of your gets have such a job: \(places); name one with --spool")
   }
 
   func validate(flags: Int, _ spelling: String) throws {
@@ -235,12 +217,15 @@ struct Retry: ParsableCommand {
     guard let server else {
       return try options.run(.retry, all: all ? Gesture.retry.sourcesOfAll : failed ? [.failed] : nil)
     }
-    let retry = ServerRetry(spool: try options.spool.open(), host: server.lowercasedASCII)
-    do throws(SpoolError) {
-      if try retry.run() { return Terminal.say("\(escaped(server)) is asked again now") }
-    } catch {
+    var isFound = false
+    do {
+      for spool in try options.spool.openAll() {
+        if try ServerRetry(spool: spool, host: server.lowercasedASCII).run() { isFound = true }
+      }
+    } catch let error as SpoolError {
       throw ExitStatus.failure(error, "retry")
     }
+    if isFound { return Terminal.say("\(escaped(server)) is asked again now") }
     throw ExitStatus.givenUp.after("retry: \(escaped(server)) does not rest, and no job waits for it")
   }
 }

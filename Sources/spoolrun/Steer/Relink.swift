@@ -22,7 +22,7 @@ struct Relink: ParsableCommand {
   var verbose = false
 
   @Argument(
-    help: ArgumentHelp("The job, as name, directory/name or the path of its file.", valueName: "name"),
+    help: ArgumentHelp("The job, as name, its beginning, directory/name or the path of its file.", valueName: "name"),
     completion: JobNameCompletion.kind)
   var name: String
 
@@ -32,13 +32,13 @@ struct Relink: ParsableCommand {
   func run() throws {
     try NamedSpool.refuse(among: [name], of: "url", self.spool)
     let parts = try GivenJob.checked(by: "url") { try GivenJob.parts(of: urls) }
-    let spool = try spool.open()
-    try AllowedSchemes(of: spool).check(urls)
+    let job = try MeantJobs.by([name], in: try spool.openAll(), Gesture.cancel.sources, isOne: true)[0]
+    try AllowedSchemes(of: job.spool).check(urls)
     let relinking = Relinking(to: urls, shownURL: parts[0].redacted, isSame: same) { JobPlan.output(of: $0) }
     let outcome: RelinkOutcome
     do throws(SpoolError) {
-      let (directory, job) = try JobSearch(spool).splitClaim(RawArguments.bytes(of: [name])[0])
-      outcome = try Steering(spool).relink(job, in: directory, relinking)
+      outcome = try Steering(job.spool).relink(job.names[0], in: job.directory, relinking)
+      if case .relinked(_, let place) = outcome, place.directory != .hold { try MissingWorker.tell(of: job.spool) }
     } catch {
       throw ExitStatus.failure(error, "url")
     }

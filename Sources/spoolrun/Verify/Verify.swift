@@ -42,7 +42,7 @@ struct Verify: ParsableCommand {
   var verbose = false
 
   @Argument(
-    help: "Jobs in done, as name, done/name or the path of the receipt. (default: all)",
+    help: "Jobs in done, as name, its beginning, a pattern, done/name or the path of the receipt. (default: all)",
     completion: JobNameCompletion.kind)
   var names: [String] = []
 
@@ -60,28 +60,18 @@ struct Verify: ParsableCommand {
 
   func run() throws {
     try NamedSpool.refuse(among: names, of: "verify", self.spool)
-    let spool = try spool.open(for: refetch ? .changing : .reading)
-    let list: ReceiptList
+    let spools = try spool.openAll(for: refetch ? .changing : .reading, done: true)
     let progress = VerifyProgress()
     let bar = sums == nil ? VerifyBar(progress) : nil
-    do throws(SpoolError) {
-      list = try ReceiptList(spool, named: try wanted(spool))
-      let files = list.count
-      progress.count { $0.files = files }
-    } catch {
-      throw ExitStatus.failure(error, "the receipts")
+    let lists = try receipts(in: spools)
+    let files = lists.reduce(0) { $0 + $1.receipts.count }
+    progress.count { $0.files = files }
+    var (isGood, isDamaged, replaced) = (true, false, 0)
+    for (spool, receipts) in lists {
+      let found = report(calls(spool, receipts, progress), bar)
+      (isGood, isDamaged) = (isGood && found.isGood, isDamaged || found.isDamaged)
+      replaced += found.replaced
     }
-    let answer = answers(spool, progress)
-    let width = jobs ?? max(1, sysconf(Int32(_SC_NPROCESSORS_ONLN)))
-    let calls = OrderedCalls({ list.next() }, width: width) { receipt in
-      let answer = answer(receipt)
-      progress.count { progress in
-        progress.ended += 1
-        if !answer.isGood { progress.bad += 1 }
-      }
-      return answer
-    }
-    let (isGood, isDamaged, replaced) = report(calls, bar)
     let (ended, bad) = (progress.now.ended, progress.now.bad)
     let others = (replaced > 0 ? ", \(replaced) replaced" : "") + (bad > 0 ? ", \(bad) not" : "")
     if sums == nil { Terminal.say("\(ended - bad - replaced) sound\(others)") }
@@ -92,12 +82,33 @@ struct Verify: ParsableCommand {
     throw ExitStatus.givenUp.code
   }
 
-  /// nil for all.
-  private func wanted(_ spool: Spool) throws(SpoolError) -> [FileName]? {
-    if names.isEmpty { return nil }
-    return try RawArguments.bytes(of: names).map { (bytes) throws(SpoolError) in
-      let (directory, name) = try JobSearch(spool).split(bytes)
-      return directory == .done ? name : FileName(bytes)
+  private func receipts(in spools: [Spool]) throws -> [(spool: Spool, receipts: ReceiptList)] {
+    do {
+      if names.isEmpty { return try spools.map { ($0, try ReceiptList($0, named: nil)) } }
+      let meant = zip(RawArguments.bytes(of: names), try MeantJobs.by(names, in: spools, [.done]))
+      return try spools.indices.compactMap { index in
+        let wanted = meant.filter { $1.index == index }.flatMap { text, jobs in
+          jobs.directory ?? .done == .done ? jobs.names : [FileName(text)]
+        }
+        return wanted.isEmpty ? nil : (spools[index], try ReceiptList(spools[index], named: wanted))
+      }
+    } catch let error as SpoolError {
+      throw ExitStatus.failure(error, "the receipts")
+    }
+  }
+
+  private func calls(
+    _ spool: Spool, _ receipts: ReceiptList, _ progress: VerifyProgress
+  ) -> OrderedCalls<ListedReceipt, VerifyAnswer> {
+    let answer = answers(spool, progress)
+    let width = jobs ?? max(1, sysconf(Int32(_SC_NPROCESSORS_ONLN)))
+    return OrderedCalls({ receipts.next() }, width: width) { receipt in
+      let answer = answer(receipt)
+      progress.count { progress in
+        progress.ended += 1
+        if !answer.isGood { progress.bad += 1 }
+      }
+      return answer
     }
   }
 

@@ -45,12 +45,133 @@ import Testing
     #expect(fileStatus("\(elsewhere)/.spoolrun") == nil && fileStatus(spool) == nil, "nothing is left to do")
   }
 
+  @Test func `explain, url, wait and retry --server find them too`() async throws {
+    try await leave()
+    let story = try await command("explain", "other", directory: "/")
+    #expect(story.status == .exited(0) && story.output.contains("other503-"), "\(story)")
+    let late = try await command("wait", "--timeout", "1s", "other", "503.", directory: "/")
+    #expect(late.status == .exited(75) && late.errors.contains(" is not done, 503.tar-"), "\(late)")
+    let all = try await command("wait", "--timeout", "1s", "--all", directory: "/")
+    #expect(all.status == .exited(75) && all.errors.contains("jobs still wait or run"), "\(all)")
+
+    let (job, place) = (try #require(names(in: "\(elsewhere)/.spoolrun/partial").first), "\(elsewhere)/.spoolrun")
+    let server = try await command("retry", "--server", "127.0.0.1", directory: "/")
+    #expect(server.status == .exited(0) && server.errors.contains("this is about your gets: "), "\(server)")
+    #expect((fileStatus("\(place)/partial/\(job)")?.st_mtim.tv_sec ?? .max) <= time(nil))
+    #expect(try await command("retry", "--server", "h.example", directory: "/").status == .exited(1))
+
+    let several = try await command("url", "503", "https://h/x")
+    #expect(several.status == .exited(1) && several.errors.contains("several jobs begin so"), "\(several)")
+    #expect(try await command("url", "other", "ftp://h/x", directory: "/").status == .exited(0))
+    #expect(String(decoding: try readFile("\(place)/new/\(job)"), as: UTF8.self).contains("url: ftp://h/x\n"))
+  }
+
+  @Test func `verify checks the files of gets that have more to do`() async throws {
+    let server = try simpleServer()
+    #expect(try await get("--once", server.url("/a"), server.url("/b"), server.url("/503")).status == .exited(75))
+    let sound = try await command("verify", "-v", directory: "/")
+    #expect(sound.status == .exited(0) && sound.output.split(separator: "\n").count == 2, "\(sound)")
+    try writeFile("\(here)/a", [1])
+    let rotten = try await command("verify", directory: "/")
+    #expect(rotten.status == .exited(1) && rotten.output.contains(": changed: a: "), "\(rotten)")
+    #expect(try await command("verify", "b", directory: "/").status == .exited(0))
+    #expect(try await command("verify", "--refetch", "a", directory: "/").status == .exited(1))
+    #expect(try await get("--once").status == .exited(75))
+    #expect(try bytes("a") == Array("payload\n".utf8))
+  }
+
+  /// The last command of a get takes the spool away.
+  @Test(arguments: [true, false])
+  func `wait sees the end of a get`(isDone: Bool) async throws {
+    let gate = try Gate()
+    let server = try ScriptedServer { _, reply in
+      try reply.stall(until: gate)
+      try reply.respond("200 OK", body: [1])
+    }
+    let getting = try start(["--timeout", "1h", server.url("/a")])
+    try await waitUntil("it runs") { names(in: "\(spool)/cur").count == 1 }
+    let waiting = try startSpoolrun(["wait", "a-"], environment: environment, directory: "/")
+    let all = try startSpoolrun(["wait", "--all"], environment: environment, directory: "/")
+    try await waitUntil("both have looked") {
+      [waiting, all].allSatisfy { command in
+        let place = try? readFile("/proc/\(command.processID)/wchan")
+        return place.map { String(decoding: $0, as: UTF8.self).contains("nanosleep") } ?? false
+      }
+    }
+    if isDone { gate.open() } else { #expect(try await command("cancel", "a-").status == .exited(0)) }
+    _ = try await getting.result()
+    #expect(fileStatus(spool) == nil)
+    let result = try await waiting.result()
+    #expect(result.status == .exited(isDone ? 0 : 1), "\(result)")
+    #expect(try await all.result().status == .exited(0))
+  }
+
+  @Test(arguments: ["", "old", "new"])
+  func `after url, the get goes on with the new URL`(command again: String) async throws {
+    let server = try ScriptedServer { _, reply in try reply.respond("503 Service Unavailable", body: []) }
+    let other = try ScriptedServer { _, reply in try reply.respond("200 OK", body: [1]) }
+    #expect(try await get("--once", server.url("/old"), server.url("/other")).status == .exited(75))
+    #expect(try await command("url", "old", other.url("/new")).status == .exited(0))
+    let result =
+      switch again {
+      case "old": try await get("--once", server.url("/old"))
+      case "new": try await get("--once", "-o", "old", other.url("/new"))
+      default: try await get("--once")
+      }
+    #expect(result.status == .exited(again == "" ? 75 : 0), "\(result)")
+    #expect(result.errors.contains("old: goes on with the URL that") == (again == "old"), "\(result)")
+    #expect(try bytes("old") == [1] && names(in: here) == ["old"])
+    #expect(try await get("--once", server.url("/old")).errors.contains("old: is there already"))
+    #expect(waiting(here) == 1 && names(in: "\(spool)/done").count == 1 && names(in: "\(spool)/new") == [])
+  }
+
   @Test func `a spool that is named, or called spool, comes first`() async throws {
     try await leave()
     #expect(try await spoolrun("init", "\(here)/spool").status == .exited(0))
     #expect(try await command("hold", "503.tar").status == .exited(1))
     #expect(try await command("hold", "--spool", ".spoolrun", "503.tar").status == .exited(0))
     #expect(names(in: "\(spool)/hold").count == 1)
+    #expect(try await command("cancel", "--spool", ".spoolrun/", "--all", "--yes").status == .exited(0))
+    #expect(fileStatus(spool) == nil, "as for one that is not named")
+  }
+
+  /// Where there can be no spool beside the files.
+  @Test func `get alone goes on with what the person's own spool has of the directory`() async throws {
+    try writeFile(spool, [1])
+    let server = try ScriptedServer { request, reply in
+      if request.nth == 1 { return try reply.respond("503 Service Unavailable", body: []) }
+      try reply.respond("200 OK", body: [1])
+    }
+    #expect(try await get("--once", server.url("/a")).status == .exited(75))
+    let elsewhere = try await get("--once", "-o", "../")
+    #expect(elsewhere.status == .exited(64) && elsewhere.errors.contains("nothing here to go on with"), "\(elsewhere)")
+    let result = try await get("--once")
+    #expect(result.status == .exited(0) && names(in: here) == ["a"], "\(result)")
+    let story = try await command("explain", "a-", directory: "/")
+    #expect(story.status == .exited(0) && story.output.contains("done"), "\(story)")
+    #expect(try await command("status").status == .exited(66), "nothing is left to do")
+  }
+
+  @Test func `a directory that was moved is to be moved back`() async throws {
+    try await leave()
+    let moved = "\(home.path)/moved"
+    try #require(rename(here, moved) == 0)
+    let status = try await command("status", directory: moved)
+    #expect(
+      status.errors.contains("\(moved)/.spoolrun is left out: ") && status.errors.contains("move the directory back"),
+      "\(status)")
+    #expect(status.errors.contains("\(spool) is left out: its directory is gone"), "\(status)")
+    #expect(status.output.contains("other503-"), "\(status)")
+    let alone = try await command("get", directory: moved)
+    #expect(alone.status == .exited(64) && alone.errors.contains("was made in \(here); move"), "\(alone)")
+    let server = try simpleServer()
+    let anew = try await command("get", server.url("/a"), directory: moved)
+    #expect(anew.status == .exited(0) && anew.errors.contains("was made in \(here); move"), "\(anew)")
+    try #require(rename(moved, here) == 0)
+    let back = try await command("status")
+    #expect(back.errors == "" && back.output.contains("503.tar-"), "\(back)")
+    let note = try #require(status.errors.firstMatch(of: /`rm ([^`]*)`/)?.1)
+    #expect(names(in: "\(personal)/gets").map { "\(personal)/gets/\($0)" }.contains(String(note)))
   }
 
   @Test func `the beginning of a name is enough if no other begins so, and patterns mean all`() async throws {

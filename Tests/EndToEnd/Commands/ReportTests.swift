@@ -64,7 +64,7 @@ import Testing
             document.title.startsWith("spoolrun: "), [...document.querySelectorAll("table")].every(t => t.caption)]
           document.body.textContent = "figures " + JSON.stringify(figures)
         })</script>
-        """, "--window-size=\(width),1000", says: "figures [true,0,1,7,1,1,true,true,true]")
+        """, "--window-size=\(width),1000", says: "figures [true,0,1,9,1,1,true,true,true]")
   }
 
   @Test(

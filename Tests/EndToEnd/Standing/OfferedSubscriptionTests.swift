@@ -87,6 +87,22 @@ import Testing
     #expect(!target.contains("*"))
   }
 
+  /// By the one reader of jobs.
+  @Test func `a mistake in a file is told`() async throws {
+    let home = try TemporaryDirectory()
+    try await runTool(
+      ["/bin/sh", "-euc", "mkdir -p bin share/spoolrun/subscriptions; cp \"$0\" bin", try productPath("spoolrun")],
+      directory: home.path)
+    let spool = try TemporarySpool()
+    for (line, reason) in [("every", "neither a URL nor"), (":", "unknown key"), ("evry: 1d", "unknown key `evry`")] {
+      try writeFile(
+        "\(home.path)/share/spoolrun/subscriptions/odd", Array("# A title\nurl: https://h/\n\(line)\n".utf8))
+      let result = try await run(["\(home.path)/bin/spoolrun", "subscribe", "--spool", spool.root, "odd"])
+      #expect(result.exitStatus == 64 && result.errors.contains("odd: \(reason)"), "\(result)")
+    }
+    #expect(try await run(["\(home.path)/bin/spoolrun", "subscribe", "--list"]).output.hasSuffix(" A title\n"))
+  }
+
   @Test func `options replace what the file says`() async throws {
     let spool = try TemporarySpool()
     let taken = try await spoolrun(

@@ -54,6 +54,30 @@ import Testing
     #expect(!html.contains("url(") && !html.contains("@import"))
   }
 
+  @Test func `a failure leads to what its code means`() {
+    let line = "failed: \(time(hoursAgo: 1)) attempt=1 code=http-404 reason=gone\n"
+    let html = page([record(line, in: .failed), record(line.replacing("http-404", with: "no-such"), in: .failed)])
+    let targets = html.matches(of: /href="#([^"]*)"/).map { String($0.1) }
+    #expect(targets.contains("code-http-404") && !html.contains("#code-no-such"))
+    for target in targets { #expect(html.contains("id=\"\(target)\""), "\(target)") }
+    #expect(html.contains("Permanent: the job goes to failed/ at once."))
+  }
+
+  @Test func `servers that rest are there, with what is used of the patience`() {
+    let rest = ServerNote.Rest(
+      since: now + -2 * 86_400, failed: now, until: now + 600, cause: "unreachable", code: "connect",
+      reason: "<refused>", failures: 3, host: "alpha")
+    let seen = ServerFiles.Seen(
+      name: FileName("x"), note: ServerNote(server: "https://m.example:443", rests: [rest], answered: now + -86_400),
+      modified: now.seconds + 600)
+    var snapshot = SpoolSnapshot(location: "/srv/spool", time: now)
+    snapshot.servers = ServerStatus.all(seen)
+    let html = ReportPage(ReportFacts(since: nil, now: now), snapshot).html
+    #expect(html.contains("m.example<br><span class=\"faint\">for alpha</span>") && html.contains("&lt;refused&gt;"))
+    #expect(html.contains("1d00h of 5d00h") && html.contains("<path d=\"M0 0h20v10H0z\"/>"), "a fifth of the width")
+    #expect(html.contains("href=\"#code-connect\"") && html.contains("id=\"code-connect\""))
+  }
+
   @Test func `a job that has begun does not wait for its first attempt`() {
     let failure = "failed: \(time(hoursAgo: 1)) attempt=1 code=cut reason=x\nrequeued: \(time(hoursAgo: 0))\n"
     let start = "started: \(time(hoursAgo: 1)) attempt=1 worker=w boot=b url=https://h/\n"

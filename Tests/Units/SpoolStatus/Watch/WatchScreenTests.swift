@@ -45,9 +45,9 @@ import Testing
   }
 
   /// A job that runs at this rate, at a time.
-  private func running(_ rate: Double, at second: Int64) -> SpoolSnapshot {
+  private func running(_ rate: Double, at second: Int64, name: String = "a.iso") -> SpoolSnapshot {
     var snapshot = SpoolSnapshot(location: "spool", time: now + second)
-    var job = JobStatus(FileName("a.iso"), .running)
+    var job = JobStatus(FileName(name), .running)
     (job.bytes, job.total, job.rate) = (UInt64(second) << 20, 4 << 20, rate)
     (job.attempts, job.attemptLimit) = (1, 12)
     (snapshot.jobs, snapshot.counts) = ([.running: [job]], [.running: 1])
@@ -66,6 +66,10 @@ import Testing
     #expect(lines.contains("up to 7.63M/s:  ▁▂█"), "\(lines)")
     let low = picture(running(8e6, at: 4), &keys, &screen, 24, 6)
     #expect(!low.contains { $0.contains("up to") } && low.contains { $0.contains("a.iso") }, "\(low)")
+    let long = picture(running(8e6, at: 3, name: "debian-13-amd64.iso"), &keys, &screen, 24, 6)
+    #expect(long.contains("  debian-…d64.iso   75%"), "\(long)")
+    let wide = picture(running(8e6, at: 3), &keys, &screen, 200, 24)
+    #expect(wide.contains { $0.contains("[" + String(repeating: "=", count: 28) + "          ]") }, "\(wide)")
     for columns in [24, 40, 79, 100, 200] { _ = picture(running(8e6, at: 5), &keys, &screen, columns, 24) }
   }
 
