@@ -134,6 +134,15 @@ static int is_ignored(int signal) {
   return sigaction(signal, NULL, &action) == 0 && action.sa_handler == SIG_IGN;
 }
 
+void spoolrun_die_of(int number) {
+  sigset_t set;
+  sigemptyset(&set);
+  sigaddset(&set, number);
+  signal(number, SIG_DFL);
+  raise(number);
+  sigprocmask(SIG_UNBLOCK, &set, NULL);
+}
+
 int spoolrun_stop_signals(void) {
   sigset_t set;
   sigemptyset(&set);

@@ -18,6 +18,14 @@ package struct ReportPage {
     axis = TimeAxis(of: minutes.joined(), since: facts.since.map { TimeAxis.floor($0.seconds, 60) })
   }
 
+  private static let start = """
+    <!DOCTYPE html>
+    <html lang="en"><head><meta charset="utf-8"><title>spoolrun: 
+    """
+
+  /// Whether a file is such a page.
+  package static func isOne(_ bytes: [UInt8]) -> Bool { bytes.starts(with: start.utf8) }
+
   package var html: String {
     let jobs = JobSections(facts: facts, now: snapshot.time, codes: codes)
     let sections: [(id: String, title: String, body: HTMLText)] = [
@@ -36,8 +44,7 @@ package struct ReportPage {
       "<section aria-labelledby=\"\($0.id)\"><h2 id=\"\($0.id)\">\($0.title)</h2>\n\($0.body)</section>\n"
     }
     let page: HTMLText = """
-      <!DOCTYPE html>
-      <html lang="en"><head><meta charset="utf-8"><title>spoolrun: \(place)</title>
+      \(HTMLText(html: Self.start))\(place)</title>
       <meta name="viewport" content="width=device-width,initial-scale=1"><meta name="color-scheme" content="light dark">
       <meta http-equiv="Content-Security-Policy" content="default-src 'none';style-src 'unsafe-inline'">
       <meta name="referrer" content="no-referrer"><style>\(HTMLText(html: Self.css))</style></head><body>

@@ -13,6 +13,8 @@ private struct JobStory {
   /// Bytes of its data; nil if it has none.
   let data: UInt64?
   let now: Timestamp
+  /// What it waits for, if that is no worker.
+  let waits: String?
   /// The spool, as the person named it.
   let spool: String
 
@@ -34,6 +36,7 @@ private struct JobStory {
   private var outcome: String {
     switch standing {
     case .absent: text.request.isStandingOrder ? "a subscription" : place
+    case .waiting where waits != nil, .due where waits != nil: waits ?? ""
     case .waiting: "waits for a worker"
     case .running(let bytes, let total): "is running" + progress(bytes, total)
     case .due: "waits for a worker; its next attempt is due"
@@ -115,6 +118,7 @@ private struct JobStory {
   private var advice: String? {
     switch standing {
     case .absent, .running, .done: return nil
+    case .waiting where waits != nil, .due where waits != nil: return nil
     case .waiting, .due:
       return "`spoolrun --once \(ShellWords.quoted(Array(spool.utf8)))` runs it, unless a worker does."
     case .retrying: return "`\(command("retry"))` lets it try again now."
@@ -158,7 +162,7 @@ package struct JobStoryReader {
       guard let bytes = try spool.readableContents(path) else { return }
       let story = JobStory(
         job: name, place: path.display, standing: .done, text: bytes.withUnsafeBytes { JobText($0) }, bytes: bytes,
-        data: nil, now: spool.now(), spool: spool.location)
+        data: nil, now: spool.now(), waits: nil, spool: spool.location)
       lines += (lines.isEmpty ? [] : [""]) + story.lines
     }
     return lines.isEmpty ? nil : lines
@@ -169,20 +173,26 @@ package struct JobStoryReader {
     let job = JobName(place.job)
     let record =
       try place.directory == .failed ? spool.readableContents(Path(.failed, place.name.record)) : nil
-    if let record { return story(place, record, .failed(nil), data: nil, isJob: false) }
+    if let record { return try story(place, record, .failed(nil), data: nil, isJob: false) }
     let path = Path(place.directory, place.name)
     guard let bytes = try spool.jobContents(path) else { return nil }
     let data = try job.flatMap { job throws(SpoolError) in try spool.status(.partial, job.part) }
     let standing = try job.map { job throws(SpoolError) in try JobStanding.look(at: place, job, in: spool) } ?? .absent
-    return story(place, bytes, standing ?? .absent, data: data.map { UInt64(clamping: $0.size) })
+    return try story(place, bytes, standing ?? .absent, data: data.map { UInt64(clamping: $0.size) })
   }
 
-  private func story(_ place: JobPlace, _ bytes: [UInt8], _ standing: JobStanding, data: UInt64?, isJob: Bool = true)
-    -> JobStory
-  {
-    JobStory(
+  private func story(
+    _ place: JobPlace, _ bytes: [UInt8], _ standing: JobStanding, data: UInt64?, isJob: Bool = true
+  ) throws(SpoolError) -> JobStory {
+    var wait: JobWait?
+    if standing == .waiting || standing == .due {
+      let jobs = try SnapshotReader(spool, limit: 1000, receipts: 0).read().jobs.values.joined()
+      wait = jobs.first { $0.name == place.job }?.waits
+    }
+    return JobStory(
       job: place.job, isJob: isJob, place: place.display, standing: standing,
-      text: bytes.withUnsafeBytes { JobText($0) }, bytes: bytes, data: data, now: spool.now(), spool: spool.location)
+      text: bytes.withUnsafeBytes { JobText($0) }, bytes: bytes, data: data, now: spool.now(),
+      waits: wait?.cause == .worker ? nil : wait?.sentence, spool: spool.location)
   }
 }
 

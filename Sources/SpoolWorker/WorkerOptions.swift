@@ -42,6 +42,8 @@ package struct WorkerOptions: Sendable {
   package var only: Set<FileName>?
   /// Whether a worker that watches ends when no job waits or runs; of ``only``, none that it could run.
   package var endsWhenDone = false
+  /// Whether failures of servers use up `attempts:` like any other: a person who waits has said how often to try.
+  package var countsEachFailure = false
   /// Such a worker also ends after so many milliseconds without a byte; nil for never.
   package var longestStandstill: Int64?
   /// The keys that jobs inherit.

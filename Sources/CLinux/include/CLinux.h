@@ -70,6 +70,9 @@ int spoolrun_set_times(int descriptor, int64_t seconds, long nanoseconds);
 /// all reported signals. Ignores SIGPIPE, SIGIO and SIGXFSZ, and resets SIGCHLD.
 int spoolrun_stop_signals(void);
 
+/// Ends the process as this signal does by default.
+void spoolrun_die_of(int signal);
+
 /// A signalfd(2) that reports SIGTSTP, SIGCONT, SIGWINCH and SIGQUIT, which it blocks: what a program that has a
 /// terminal's screen has to know.
 int spoolrun_terminal_signals(void);

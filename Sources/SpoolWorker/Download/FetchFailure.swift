@@ -117,8 +117,9 @@ extension Failure {
     let names = schemes.isEmpty ? "" : " by \(schemes.joined(separator: ", "))"
     let isOurs = schemes.isEmpty || schemes.contains { ["basic", "digest"].contains($0.lowercasedASCII) }
     if isOurs, url.hasLogin { return "it refuses the login\(names)" }
-    let own = isOurs ? "\(url.scheme)://USER:PASSWORD@HOST/…, or " : ""
-    return "it requires a login\(names): write \(own)header: Authorization: … in the job"
+    let own = isOurs ? "\(url.scheme)://USER:PASSWORD@HOST/… or " : ""
+    let get = isOurs ? "; for spoolrun get: --user or --netrc" : ""
+    return "it requires a login\(names): write \(own)header: Authorization: … in the job\(get)"
   }
 
   private static func advice(_ status: Int) -> String {

@@ -272,7 +272,8 @@ extension Attempt {
     // What is published is delivered, however late.
     if failure.code == .deliver { request.expires = nil }
     return RetryDecision.decide(
-      failure, failures: failures, deferrals: deferrals, request: request, now: now, jitter: jitter)
+      failure, failures: failures, deferrals: deferrals, countsEach: environment.options.countsEachFailure,
+      request: request, now: now, jitter: jitter)
   }
 
   private func write(_ failure: Failure) throws(SpoolError) -> FailureRecord {

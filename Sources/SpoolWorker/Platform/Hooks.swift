@@ -83,7 +83,7 @@ final class Hooks {
     let environment: [ChildProcess.Variable] =
       [
         .init("SPOOLRUN_HOOK", name.rawValue), .init("SPOOLRUN_JOB", job.bytes),
-        .init("SPOOLRUN_SPOOL", spool.location),
+        .init("SPOOLRUN_SPOOL", (try? realPath(spool.location)) ?? spool.location),
       ]
       + facts
     // The links that `resolve` prints contain secrets.

@@ -260,16 +260,22 @@ final class NetworkWatch {
   }
 }
 
-struct StopSignals {
+package struct StopSignals {
   let descriptor: Int32
-  let arrived: () -> Bool
+  package let arrived: () -> Bool
 
-  init(_ descriptor: Int32) {
+  package init(_ descriptor: Int32) {
     self.init(descriptor) {
       var info = signalfd_siginfo()
-      return read(descriptor, &info, MemoryLayout<signalfd_siginfo>.size) > 0
+      guard read(descriptor, &info, MemoryLayout<signalfd_siginfo>.size) > 0 else { return false }
+      Self.lastOne.store(Int32(info.ssi_signo), ordering: .relaxed)
+      return true
     }
   }
+
+  /// The signal that has arrived last; 0 for none.
+  package static var last: Int32 { lastOne.load(ordering: .relaxed) }
+  private static let lastOne = Atomic<Int32>(0)
 
   init(_ descriptor: Int32, arrived: @escaping () -> Bool) { (self.descriptor, self.arrived) = (descriptor, arrived) }
 }

@@ -27,12 +27,15 @@ enum RetryDecision: Equatable {
   /// - Parameters:
   ///   - failures: the number of attempts that count, including this one.
   ///   - deferrals: failures of its servers in a row before this one.
+  ///   - countsEach: ``WorkerOptions/countsEachFailure``.
   ///   - jitter: random, from 0 to 1, so that jobs that failed together are not retried together.
   static func decide(
-    _ failure: Failure, failures: Int, deferrals: Int = 0, request: JobRequest, now: Timestamp, jitter: Double
+    _ failure: Failure, failures: Int, deferrals: Int = 0, countsEach: Bool = false, request: JobRequest,
+    now: Timestamp, jitter: Double
   ) -> RetryDecision {
     if failure.rest == nil || failure.isServerAway, failure.failureClass == .permanent { return .giveUp }
-    if failure.burnsAttempt, failures >= request.attempts ?? JobRequest.defaultAttempts { return .giveUp }
+    let counted = countsEach ? failures + deferrals : failures
+    if failure.burnsAttempt || countsEach, counted >= request.attempts ?? JobRequest.defaultAttempts { return .giveUp }
     let next = now + delay(failure, failures: failures, deferrals: deferrals, jitter: jitter)
     if let expires = request.expires, next >= expires { return .giveUp }
     return .wait(until: next)

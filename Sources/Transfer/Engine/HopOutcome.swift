@@ -27,6 +27,13 @@ struct HopFacts {
   var isProxyConnected = false
   /// What a SOCKS proxy reported (CURLINFO_PROXY_ERROR(3)).
   var socksError = 0
+
+  /// What a person can do about ``detail``, if that is a word of OpenSSL's only.
+  fileprivate var hint: String {
+    if detail.utf8.contains("wrong version number".utf8) { return "; it speaks no TLS there: is it http://?" }
+    let isOwn = detail.utf8.contains("self-signed".utf8) || detail.utf8.contains("local issuer".utf8)
+    return isOwn ? "; --cacert FILE trusts the authority in FILE" : ""
+  }
 }
 
 /// The one place that turns libcurl's codes (libcurl-errors(3)) into outcomes. Pure.
@@ -67,7 +74,7 @@ private func connectionFailure(of hop: HopFacts, with code: CURLcode) -> Transfe
     hop.failure(
       .tls,
       "\(hop.scheme.channel == .ssh ? "SSH" : "TLS") with \(hop.host): "
-        + printable(hop.detail.isEmpty ? String(cString: curl_easy_strerror(code)) : hop.detail))
+        + printable(hop.detail.isEmpty ? String(cString: curl_easy_strerror(code)) : hop.detail) + hop.hint)
   case CURLE_OUT_OF_MEMORY where hop.requestWasSent && !hop.headCame:
     // libcurl's code for a line over its 100 KiB.
     hop.failure(.badResponse, "header field too long from \(hop.host)")

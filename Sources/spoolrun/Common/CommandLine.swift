@@ -182,7 +182,13 @@ enum Suggestion {
   /// What is wrong with the first argument if it is neither a command nor a spool, and what to write instead; nil if
   /// nothing is known to be wrong. Without this, the word would be the spool of the default command.
   static func complaint(about arguments: [String], commands: [String]) -> String? {
-    guard let word = arguments.first, !word.begins(with: "-"), !commands.contains(word) else { return nil }
+    guard let word = arguments.first, !commands.contains(word) else { return nil }
+    if word.begins(with: "-") {
+      guard !["-h", "--help"].contains(word), let command = arguments.first(where: { !$0.begins(with: "-") }), commands.contains(command),
+        access(command, F_OK) != 0
+      else { return nil }
+      return "\(escaped(word)): options follow the command: `spoolrun \(command) \(escaped(word))`"
+    }
     if word.utf8.contains("://".utf8) { return forURL }
     guard !word.utf8.contains(0x2F), access(word, F_OK) != 0, let command = command(for: word, among: commands) else {
       return nil

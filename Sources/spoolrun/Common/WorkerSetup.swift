@@ -88,7 +88,11 @@ extension WorkerOptions {
       defaults = try spool.defaults()
       networkKeys = login ?? networkKeys
       defaults.network = defaults.network.replaced(by: networkKeys)
-      network = try defaults.networkOptions(of: spool) { Terminal.error("\(name): \($0)", .warning) }
+      network = try defaults.networkOptions(of: spool) {
+        Terminal.error(login?.netrc == nil ? "\(name): \($0)" : $0, .warning)
+      }
+    } catch let defect as Defect where defect.line == nil && login != nil {
+      throw ExitStatus.configuration.after("--\(defect)")
     } catch {
       throw ExitStatus.configuration.after("\(name): \(error)")
     }

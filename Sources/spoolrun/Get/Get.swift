@@ -79,6 +79,7 @@ struct Get: ParsableCommand {
     if let patience, duration(patience) == nil {
       throw ValidationError("--patience must be a time from 1s to 365d, such as 2h")
     }
+    if output?.isEmpty ?? false { throw ValidationError("--output needs the name of a file or directory") }
     if once, patience != nil { throw ValidationError("--once and --patience cannot be used together") }
   }
 
@@ -89,6 +90,7 @@ struct Get: ParsableCommand {
     var items = try GetPlan(urls: login.added(to: urls), list: list, output: output, given: job.given).items()
     let mask = umask(0o077)
     let place = try spool.map { try GetSpool.named($0) } ?? GetSpool.own(for: items, location)
+    let status: ExitStatus
     do {
       var mistakes: [JobName] = []
       defer { finish(place, mistakes) }
@@ -103,11 +105,13 @@ struct Get: ParsableCommand {
         setsTimes: times, verbose ? .steps : quiet ? .failures : .results)
       let ends = try run.run(known)
       if list.from == nil { mistakes = zip(items, ends).filter { $1.isMistake }.map(\.0.job) }
-      let status = GetEnd.worst(ends)
-      if status != .success { throw status.code }
+      status = GetEnd.worst(ends)
     } catch let error as SpoolError {
       throw ExitStatus.failure(error, escaped(place.spool.location))
     }
+    // A shell ends its loop only if the command dies of ^C.
+    if StopSignals.last == SIGINT, Terminal.isErrorTerminal { spoolrun_die_of(SIGINT) }
+    if status != .success { throw status.code }
   }
 
   private func finish(_ place: GetSpool, _ mistakes: [JobName]) {
@@ -140,6 +144,7 @@ struct Get: ParsableCommand {
     options.protocols = Set(Scheme.allCases)
     options.userAgent = "spoolrun/\(Spoolrun.configuration.version)"
     options.endsWhenDone = !once
+    options.countsEachFailure = job.text("attempts") != nil
     let patience = patience.flatMap { duration($0) } ?? (Terminal.isErrorTerminal ? nil : 900)
     options.longestStandstill = patience.map { Int64($0) * 1000 }
     try options.takeDefaults(of: place.spool, authorities: caFile, login.keys)

@@ -114,8 +114,8 @@ final class GetOutput: Sendable {
   func tell(left: UInt64, in spool: Spool) {
     guard left > 0, telling != .failures else { return }
     Terminal.error(
-      "what has come so far, \(shortBytes(left)), is in \(escaped(spool.location)); the same command goes on with it"
-        + (spool.isBesideFiles ? ", and so does `spoolrun get` alone there" : ""), .info)
+      "what has come so far, \(shortBytes(left)), is in \(escaped(spool.location))"
+        + (spool.isBesideFiles ? ": `spoolrun get` alone there goes on with all of it" : ""), .info)
   }
 
   private func close(_ ends: [GetEnd], _ now: Timestamp) {

@@ -74,7 +74,7 @@ struct GetPlan {
       do throws(Defect) {
         if let name = try GetList.name(of: url) { return name }
       } catch {
-        throw refusal(error.reason)
+        throw refusal("\(escaped(shownURL(url))): \(error.reason)")
       }
       throw refusal("the URL does not end in a file name: use --output FILE")
     }

@@ -148,7 +148,7 @@ struct GetRun {
 
   private func isStopped(within milliseconds: Int32) -> Bool {
     var polled = pollfd(fd: signals, events: Int16(POLLIN), revents: 0)
-    return poll(&polled, 1, milliseconds) > 0
+    return poll(&polled, 1, milliseconds) > 0 && StopSignals(signals).arrived()
   }
 
   /// Runs these jobs by a worker of its own, as far as they are due.

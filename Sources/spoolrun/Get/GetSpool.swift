@@ -28,7 +28,9 @@ struct GetSpool {
     let former = isDirectory("\(state)/\(Directory.files.rawValue)") ? try PersonalSpool.openOwn(state) : nil
     let records: GetRecords
     do throws(SpoolError) { records = try GetRecords(state) } catch {
-      throw ExitStatus.cannotCreate.after("\(escaped(state)) cannot be created: \(error)")
+      throw ExitStatus.cannotCreate.after(
+        "\(escaped(state)) cannot be created: \(error); set XDG_STATE_HOME to a directory that you may write to, or name "
+          + "a spool with --spool")
     }
     let receipts: GetRecords.Receipts
     do throws(SpoolError) {

@@ -6,6 +6,7 @@ struct Clean: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "clean",
     abstract: "Removes files that no job needs.",
+    usage: "spoolrun clean [<options>] [<spool>]",
     discussion: """
       Removes data whose job is gone, files in tmp older than 36 hours and records of entries that are gone; with \
       --keep-done also old receipts. Never removes a job or a downloaded file. Lists receipts whose file is missing, \

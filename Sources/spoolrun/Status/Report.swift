@@ -9,6 +9,7 @@ struct Report: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "report",
     abstract: "Writes a page about what a spool has done.",
+    usage: "spoolrun report [<options>] [<spool>]",
     discussion: """
       One HTML file without scripts, which needs nothing from elsewhere: bytes and jobs by hour, rates by host, \
       failures by code and host, the slowest, biggest and oldest jobs, and what needs a person. It is made from the \
@@ -17,9 +18,9 @@ struct Report: ParsableCommand {
 
   @Option(
     name: .shortAndLong,
-    help: ArgumentHelp("Where to write the page; - is standard output.", valueName: "file"),
+    help: ArgumentHelp("Where to write the page; - is standard output. (default: report.html)", valueName: "file"),
     completion: .file(extensions: ["html"]))
-  var output = "report.html"
+  var output: String?
 
   @Option(
     help: ArgumentHelp(
@@ -33,7 +34,7 @@ struct Report: ParsableCommand {
     if let since, Self.start(since, now: .now()) == nil {
       throw ValidationError("--since needs an age such as 12h or 7d, a day such as 2026-11-21, or 2026-11-21T03:00:00Z")
     }
-    if output.isEmpty { throw ValidationError("--output needs the name of a file") }
+    if output?.isEmpty ?? false { throw ValidationError("--output needs the name of a file") }
   }
 
   private static func start(_ text: String, now: Timestamp) -> Timestamp? {
@@ -47,7 +48,7 @@ struct Report: ParsableCommand {
     let spool = try self.spool.open(for: .reading)
     // Whoever may not write to the spool sees it by this host's clock.
     try? spool.learnClock()
-    do throws(SpoolError) {
+    do {
       let now = spool.now()
       let snapshot = try SnapshotReader(spool, limit: 0, receipts: 0, now: now).read()
       // The page would be wrong.
@@ -55,15 +56,19 @@ struct Report: ParsableCommand {
         throw SpoolError(call: .list, path: directory.rawValue, errno: .permissionDenied)
       }
       let facts = try ReportFacts.read(spool, since: since.flatMap { Self.start($0, now: now) }, now: now)
-      let page = ReportPage(facts, snapshot).html
-      if output == "-" {
-        Terminal.write(page, to: STDOUT_FILENO)
-      } else {
-        try ReplacedFile.write(Array(page.utf8), to: output)
-        Terminal.say("\(escaped(output)) is written: open it in a browser")
-      }
-    } catch {
+      try write(ReportPage(facts, snapshot).html)
+    } catch let error as SpoolError {
       throw ExitStatus.failure(error, escaped(spool.location))
     }
+  }
+
+  private func write(_ page: String) throws {
+    let file = output ?? "report.html"
+    if file == "-" { return _ = Terminal.write(page, to: STDOUT_FILENO) }
+    if output == nil, let old = try ReplacedFile.read(file, limit: 1 << 30), !ReportPage.isOne(old) {
+      throw ExitStatus.cannotCreate.after("\(file) is there, and no report: name another file with --output")
+    }
+    try ReplacedFile.write(Array(page.utf8), to: file)
+    Terminal.say("\(escaped(file)) is written: open it in a browser")
   }
 }

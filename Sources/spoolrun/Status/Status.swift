@@ -9,6 +9,7 @@ struct Status: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "status",
     abstract: "Shows the jobs of a spool and their progress.",
+    usage: "spoolrun status [<options>] [<spool-or-name> ...]",
     discussion: """
       With names of jobs, tells what has happened to each of them, and what comes next.
 

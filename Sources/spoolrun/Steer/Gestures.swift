@@ -189,6 +189,7 @@ struct Retry: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "retry",
     abstract: "Retries failed jobs.",
+    usage: "spoolrun retry [<options>] [<name> ...]",
     discussion: """
       A failed job gets its full number of attempts again and continues from the data that it has. A job that waits \
       for its next attempt becomes due now, and its server is asked again although it rests.
@@ -257,6 +258,7 @@ struct Cancel: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "cancel",
     abstract: "Removes jobs and their data.",
+    usage: "spoolrun cancel [<options>] [<name> ...]",
     discussion: "A running transfer stops within a second. Finished jobs and their files are kept.")
 
   @OptionGroup var options: GestureOptions
@@ -314,6 +316,7 @@ struct GestureReport {
 struct Prioritise: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "prioritise", abstract: "Lets waiting jobs start before or after others.",
+    usage: "spoolrun prioritise [<options>] [<name> ...]",
     discussion: """
       With --high, which is the default, moves jobs to urgent: they start before all others, and one that waits for \
       its next attempt starts now. With --normal or --low, writes the priority into the job.

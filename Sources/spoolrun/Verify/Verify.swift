@@ -7,6 +7,7 @@ struct Verify: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "verify",
     abstract: "Checks downloaded files against their receipts.",
+    usage: "spoolrun verify [<options>] [<names> ...]",
     discussion: """
       Reads each downloaded file again and compares its size and all digests that the receipt has. Prints a \
       line for each file that is missing or has changed; with -v also for those that are sound. Exits with status 1 \
