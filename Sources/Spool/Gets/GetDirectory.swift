@@ -119,33 +119,31 @@ package final class GetDirectory {
     return .opened(GetDirectory(parent, above, file, identity, entry, records, isLocked: isLocked))
   }
 
-  /// The open spool in `parent`; nil if there is none of this person's.
+  /// What has the name in a directory.
+  package enum Found {
+    case own(Spool)
+    /// Why it is none of this person's there, and what to do.
+    case stranger(String)
+    /// Nothing, or what another user has made.
+    case nothing
+  }
+
   /// - Parameter settings: as for ``Spool/init(_:owner:boot:system:kind:settings:isBesideFiles:)``.
-  package static func spool(in parent: String, _ records: GetRecords, settings: [String]) throws(SpoolError) -> Spool? {
+  package static func look(in parent: String, _ records: GetRecords, settings: [String]) throws(SpoolError) -> Found {
     let place = location(in: parent)
     do throws(SpoolError) {
       let file = try records.system.open(AT_FDCWD, Path(place), flags)
       let identity = try file.status()
-      guard identity.owner == geteuid(), try known(file, identity, parent, records) != nil else { return nil }
+      guard identity.owner == geteuid() else { return .nothing }
+      guard try known(file, identity, parent, records) != nil else {
+        return .stranger(try origin(of: file, identity, records))
+      }
       let (owner, boot) = WorkerID.current()
       let spool = try Spool(
         place, owner: owner, boot: boot, system: records.system, settings: settings, isBesideFiles: true)
-      return spool.identity.isSameFile(as: identity) ? spool : nil
+      return spool.identity.isSameFile(as: identity) ? .own(spool) : .nothing
     } catch  where [.noSuchFileOrDirectory, .notDirectory, .tooManySymbolicLinkLevels].contains(error.errno) {
-      return nil
-    }
-  }
-
-  /// Why what has the name in `parent` is none of this person's there, and what to do; nil if there is none, it is, or
-  /// another user has it.
-  package static func stranger(in parent: String, _ records: GetRecords) throws(SpoolError) -> String? {
-    do throws(SpoolError) {
-      let file = try records.system.open(AT_FDCWD, Path(location(in: parent)), flags)
-      let identity = try file.status()
-      guard identity.owner == geteuid(), try known(file, identity, parent, records) == nil else { return nil }
-      return try origin(of: file, identity, records)
-    } catch  where strange.union([.noSuchFileOrDirectory]).contains(error.errno) {
-      return nil
+      return .nothing
     }
   }
 

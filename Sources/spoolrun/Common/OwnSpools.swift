@@ -54,8 +54,16 @@ enum OwnSpools {
     return try GetRecords(state)
   }
 
-  private static func beside(_ parent: String, _ records: GetRecords) throws(SpoolError) -> Spool? {
-    try GetDirectory.spool(in: parent, records, settings: PersonalSpool.settings)
+  private static func look(in parent: String, _ records: GetRecords) throws(SpoolError) -> GetDirectory.Found {
+    try GetDirectory.look(in: parent, records, settings: PersonalSpool.settings)
+  }
+
+  /// The one beside the files of a directory that may be another user's.
+  private static func look(in parent: String) throws(SpoolError) -> GetDirectory.Found {
+    do throws(SpoolError) {
+      if let records = try records() { return try look(in: parent, records) }
+    } catch  where error.errno == .permissionDenied {}
+    return .nothing
   }
 
   /// The person's own; nil if there is none, or it is another user's.
@@ -89,21 +97,18 @@ enum OwnSpools {
   /// - Throws: the exit status, after a message, also where a spool is there that is not used.
   static func left(in directory: String) throws -> [Left] {
     guard let parent = try? realPath(directory) else { return [] }
-    let reason: String?
-    do {
-      let records = try records()
-      // It may be another user's.
-      let beside = try records.flatMap { records in try orNil(self.beside(parent, records), on: .permissionDenied) }
-      for spool in [beside, try personal()].compactMap(\.self) {
-        let found = try left(of: parent, in: spool)
-        if !found.isEmpty { return found }
-      }
-      reason = try records.flatMap { try GetDirectory.stranger(in: parent, $0) }
-    } catch let error as SpoolError {
+    let beside: GetDirectory.Found
+    do throws(SpoolError) {
+      beside = try look(in: parent)
+      var found: [Left] = []
+      if case .own(let spool) = beside { found = try left(of: parent, in: spool) }
+      if found.isEmpty, let personal = try personal() { found = try left(of: parent, in: personal) }
+      if !found.isEmpty { return found }
+    } catch {
       throw ExitStatus.failure(error, escaped(directory))
     }
-    if let reason { throw ExitStatus.refusal("nothing here to go on with: \(reason)", by: "get") }
-    return []
+    guard case .stranger(let reason) = beside else { return [] }
+    throw ExitStatus.refusal("nothing here to go on with: \(reason)", by: "get")
   }
 
   /// The same for one spool.
@@ -145,11 +150,12 @@ enum OwnSpools {
   static func open(_ location: String, for use: SpoolUse) throws -> Spool? {
     guard PersonalSpool.location != nil, let parent = (try? realPath(location)).flatMap(Self.parent) else { return nil }
     if use != .reading { _ = try PersonalSpool.become(ownerOf: nil) }
-    do {
-      return try records().flatMap { try orNil(beside(parent, $0), on: .permissionDenied) }
-    } catch let error as SpoolError {
+    do throws(SpoolError) {
+      if case .own(let spool) = try look(in: parent) { return spool }
+    } catch {
       throw ExitStatus.failure(error, escaped(location))
     }
+    return nil
   }
 
   /// The one of the current directory first. The person's own counts if it has jobs that are not done.
@@ -173,23 +179,26 @@ enum OwnSpools {
     func leaveOut(_ parent: String, _ reason: String) {
       if warns { Terminal.error("\(escaped(GetDirectory.location(in: parent))) is left out: \(reason)", .warning) }
     }
-    let here = try? realPath(".")
+    let here = (try? realPath(".")).map { [$0] } ?? []
     var found: [Spool] = []
-    for parent in try records.directories() {
+    for parent in try here + records.directories().filter({ $0.exact != here.first?.exact }) {
       do throws(SpoolError) {
-        if let spool = try beside(parent, records) {
-          parent == here ? found.insert(spool, at: 0) : found.append(spool)
-        } else if let note = try records.note(ofLost: parent) {
+        switch try look(in: parent, records) {
+        case .own(let spool): found.append(spool)
+        case .stranger(let reason): leaveOut(parent, reason)
+        case .nothing:
+          guard let note = try records.note(ofLost: parent) else { continue }
           leaveOut(
             parent,
             "its directory is gone: if you have moved it, move it back, and `spoolrun get` there goes on; if you have "
               + "removed it, `rm \(escaped(note))` ends this message")
         }
+      } catch  where error.errno == .permissionDenied && parent.exact == here.first?.exact {
+        // Another user's.
       } catch {
         leaveOut(parent, "\(error)")
       }
     }
-    if let here, let reason = try GetDirectory.stranger(in: here, records) { leaveOut(here, reason) }
     return found
   }
 }

@@ -173,7 +173,7 @@ enum JobNameCompletion {
     let (owner, boot) = WorkerID.current()
     // A shell that completes has no place for an error.
     let named = try? Spool(location(words), owner: owner, boot: boot)
-    let spools = named.map { [$0] } ?? (try? OwnSpools.open(for: .reading, warns: false)) ?? []
+    let spools = named.map { [$0] } ?? (try? OwnSpools.open(for: .reading, done: true, warns: false)) ?? []
     return Set(spools.flatMap { names(in: $0, words) }).sorted()
   }
 

@@ -106,43 +106,37 @@ struct GetOrder {
     return .ordered
   }
 
-  /// What a job that was done has left.
-  private typealias Known = (receipt: Journal.Receipt, verified: Journal.Verified)
-
-  /// By the newest receipt: in the spool, in its archive, of a spool that was taken away, of version 0.2.
-  private func newest() throws(SpoolError) -> Known? {
+  /// The newest receipt of the job: in the spool, in its archive, of a spool that was taken away, or of version 0.2.
+  private func newest() throws(SpoolError) -> GetRecords.Receipts.Value? {
     let name = item.job.fileName
-    if let known = try JobSearch(spool).job(.done, name).flatMap(Self.known) { return known }
-    var archived: Known?
+    var found: [GetRecords.Receipts.Value] = []
+    func add(_ job: JobText?) {
+      guard let publication = job?.journal.publication, let receipt = publication.receipt,
+        let verified = publication.verified
+      else { return }
+      found.append((receipt, verified, publication.receiptTime))
+    }
+    add(try JobSearch(spool).job(.done, name))
     try Archive(spool).eachPath(named: [name]) { (path, _) throws(SpoolError) in
-      archived = try spool.jobContents(path).flatMap { Self.known($0.withUnsafeBytes { JobText($0) }) } ?? archived
+      add(try spool.jobContents(path)?.withUnsafeBytes { JobText($0) })
     }
-    if let archived { return archived }
-    if let known = self.known.receipts[String(decoding: name.bytes, as: UTF8.self).exact] {
-      return (known.receipt, known.verified)
-    }
-    return try self.known.former.flatMap { (spool) throws(SpoolError) in try JobSearch(spool).job(.done, name) }
-      .flatMap(Self.known)
-  }
-
-  private static func known(_ job: JobText) -> Known? {
-    guard let receipt = job.journal.publication.receipt, let verified = job.journal.publication.verified else {
-      return nil
-    }
-    return (receipt, verified)
+    if let old = known.receipts[String(decoding: name.bytes, as: UTF8.self).exact] { found.append(old) }
+    if let former = known.former { add(try JobSearch(former).job(.done, name)) }
+    // Of one second, the first.
+    return found.max { ($0.time?.seconds ?? 0) < ($1.time?.seconds ?? 0) }
   }
 
   /// Compares the file with its newest receipt.
   /// - Returns: nil to fetch the file, or to let the worker compare it with what is declared now.
   private func check() throws(SpoolError) -> Outcome? {
-    guard request.overwrite != true, let known = try newest() else { return nil }
-    switch try OutputRoot(item.directory, spool: spool).check(known.receipt, known.verified) {
+    guard request.overwrite != true, let newest = try newest() else { return nil }
+    switch try OutputRoot(item.directory, spool: spool).check(newest.receipt, newest.verified) {
     case .missing: return nil
     case .changed(let mismatch):
       return .refused(
         "is there, but has changed since it was fetched (\(mismatch.text)): remove it, or use --overwrite")
     case .unreadable(let error): throw error
-    case .present, .sound: return known.verified.expectation.meets(request.expected) ? .isThere : nil
+    case .present, .sound: return newest.verified.expectation.meets(request.expected) ? .isThere : nil
     }
   }
 }

@@ -145,15 +145,10 @@ struct JobTelling {
   }
 
   private func stories(of text: [UInt8], in spool: Spool) throws(SpoolError) -> [[String]] {
-    let (directory, name) = try JobSearch(spool).splitClaim(text)
-    let names: [FileName]
-    switch try JobSearch(spool).meant(by: name, in: directory.map { [$0] } ?? Directory.ofJobs) {
-    case .names(let found): names = found
-    case .several(let found): names = found
-    }
+    let jobs = try MeantJobs.by(text, in: [spool], Directory.ofJobs)
     var stories: [[String]] = []
-    for name in names {
-      if let lines = try JobStoryReader(spool).lines(of: name, in: directory) { stories.append(lines) }
+    for name in jobs.names {
+      if let lines = try JobStoryReader(spool).lines(of: name, in: jobs.directory) { stories.append(lines) }
     }
     return stories
   }

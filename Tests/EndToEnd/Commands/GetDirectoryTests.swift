@@ -170,6 +170,21 @@ import Testing
     #expect(again.status == .exited(0) && again.errors.contains("a: is there already"), "\(again)")
   }
 
+  /// By its time, wherever it is.
+  @Test func `a receipt in the person's own spool may be older than one of a spool that is gone`() async throws {
+    let server = try ScriptedServer { request, reply in try reply.respond("200 OK", body: [UInt8(request.nth)]) }
+    try writeFile(spool, [1])
+    #expect(try await get(server.url("/a")).status == .exited(0))
+    try #require(names(in: "\(personal)/done").count == 1 && unlink(spool) == 0)
+    // Receipts have seconds.
+    let now = time(nil)
+    try await waitUntil("the next second") { time(nil) > now }
+    #expect(try await get("--overwrite", server.url("/a")).status == .exited(0))
+    try writeFile(spool, [1])
+    let again = try await get(server.url("/a"))
+    #expect(again.status == .exited(0) && again.errors.contains("a: is there already"), "\(again)")
+  }
+
   @Test func `a command for a file that is there stops no other that fetches it again`() async throws {
     let gate = try Gate()
     let server = try ScriptedServer { request, reply in
