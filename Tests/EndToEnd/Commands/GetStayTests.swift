@@ -34,6 +34,15 @@ import Testing
     #expect(wrong.status == .exited(64) && wrong.errors.contains("--patience must be a time"), "\(wrong)")
   }
 
+  @Test func `--tries counts the failures of servers, too`() async throws {
+    let server = try ScriptedServer { _, reply in
+      try reply.respond("503 Service Unavailable", ["Retry-After: 1"], body: [])
+    }
+    let result = try await get("--tries", "2", server.url("/a"))
+    #expect(result.status == .exited(1) && result.errors.contains("a: http-503: "), "\(result)")
+    #expect(server.requests.count == 2)
+  }
+
   /// The server rests, so most of the jobs never began.
   @Test func `--patience is for all files together`() async throws {
     let server = try ScriptedServer { _, reply in

@@ -35,6 +35,8 @@ import Testing
     // A spool may be called so.
     #expect(try await spoolrun("init", "stauts", directory: directory.path).status == .exited(0))
     #expect(try await spoolrun("stauts", "--once", directory: directory.path).status == .exited(0))
+    let early = try await spoolrun("-v", "get", "http://h/x", directory: directory.path)
+    #expect(early.status == .exited(64) && early.errors.contains("`spoolrun get -v`"), "\(early)")
     let url = try await spoolrun("https://us3r:s3cret@h/x?token=1", directory: directory.path)
     #expect(url.status == .exited(64), "\(url)")
     for command in ["get", "add"] { #expect(url.errors.contains("`spoolrun \(command) URL`"), "\(url)") }

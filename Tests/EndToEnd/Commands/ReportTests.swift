@@ -39,6 +39,19 @@ import Testing
     #expect(printed.output.hasSuffix("</html>\n"))
   }
 
+  @Test func `the usual name replaces earlier pages only`() async throws {
+    let directory = try TemporaryDirectory()
+    func report() async throws -> CommandResult {
+      try await spoolrun("report", "--spool", scene.spool.root, directory: directory.path)
+    }
+    let page = "\(directory.path)/report.html"
+    for _ in 0..<2 { #expect(try await report().status == .exited(0)) }
+    try writeFile(page, Array("mine".utf8))
+    let result = try await report()
+    #expect(result.status == .exited(73) && result.errors.contains("no report"), "\(result)")
+    #expect(try readFile(page) == Array("mine".utf8))
+  }
+
   @Test func `a beginning that is none is refused, and a page that cannot be written is said`() async throws {
     for since in ["7", "yesterday", "2026-02-31", "", "7w"] {
       let result = try await scene.spoolrun("report", "--since", since)
