@@ -184,7 +184,9 @@ enum Suggestion {
   static func complaint(about arguments: [String], commands: [String]) -> String? {
     guard let word = arguments.first, !commands.contains(word) else { return nil }
     if word.begins(with: "-") {
-      guard !["-h", "--help"].contains(word), let command = arguments.first(where: { !$0.begins(with: "-") }), commands.contains(command),
+      // Three dashes are those of ArgumentParser's completions.
+      guard !["-h", "--help"].contains(word), !word.begins(with: "---"),
+        let command = arguments.first(where: { !$0.begins(with: "-") }), commands.contains(command),
         access(command, F_OK) != 0
       else { return nil }
       return "\(escaped(word)): options follow the command: `spoolrun \(command) \(escaped(word))`"

@@ -29,8 +29,8 @@ struct GetSpool {
     let records: GetRecords
     do throws(SpoolError) { records = try GetRecords(state) } catch {
       throw ExitStatus.cannotCreate.after(
-        "\(escaped(state)) cannot be created: \(error); set XDG_STATE_HOME to a directory that you may write to, or name "
-          + "a spool with --spool")
+        "\(escaped(state)) cannot be created: \(error); set XDG_STATE_HOME to a directory that you may write to, or "
+          + "name a spool with --spool")
     }
     let receipts: GetRecords.Receipts
     do throws(SpoolError) {
