@@ -1,7 +1,6 @@
 internal import CCurl
 internal import Glibc
 
-/// What is known of a hop when libcurl ends it.
 struct HopFacts {
   var host: String
   var port: UInt16

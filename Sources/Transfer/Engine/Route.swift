@@ -11,7 +11,6 @@ struct Route {
   private(set) var withCredentials = true
   private let isOffered: Bool
   private let limit: Int
-  /// Schemes that a redirect may lead to.
   private let schemes: Set<Scheme>
   private var followed = 0
   /// A response on the way set cookies that no request sends back.

@@ -44,7 +44,6 @@ package struct TransferFailure: Error, Equatable, Sendable {
     /// Too many redirects, or one that must not be followed.
     case redirect
     case protocolNotEnabled
-    /// The host has private addresses only, which are not allowed.
     case privateAddress
     /// The URL or a header line of the request is malformed.
     case badURL
