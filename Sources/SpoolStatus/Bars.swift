@@ -60,8 +60,7 @@ struct BarLayout {
   ///   - names: the widths of the names.
   ///   - label: of the total.
   init(width: Int, names: [Int], label: TotalLabel, look: Look) {
-    self.look = look
-    self.label = label
+    (self.look, self.label) = (look, label)
     let labels = label.variants(look).map(\.width)
     self.width = width
     showsFigures = width >= 20
@@ -162,15 +161,12 @@ struct TotalLabel {
     }
   }
 
-  /// The longest one, for a sentence.
   var text: String { ([count] + troubles.map(\.text)).joined(separator: ", ") }
   /// The shortest one, what went wrong first: the end of it may be cut off.
   var shortest: String { (troubles.map(\.text) + [shortCount]).joined(separator: ", ") }
 }
 
-/// The progress bar of `verify`. Pure.
 package struct VerifyPicture: Sendable {
-  /// What is known at one moment.
   package struct Progress: Sendable {
     package var files: Int
     /// Receipts whose payload is being read or was.

@@ -1,6 +1,5 @@
 package import Spool
 
-/// What a receipt says of a job that is done.
 package struct DoneStatus: Sendable {
   package var name: FileName
   package var time: Timestamp

@@ -41,9 +41,7 @@ struct JobColumns {
   ///   - jobs: the jobs to show; their names set the width of the first column.
   ///   - drawsBars: whether those that run have a bar where there is room for all figures.
   init(_ jobs: [JobStatus], now: Timestamp, width: Int, look: Look, drawsBars: Bool = false) {
-    self.now = now
-    self.width = width
-    self.look = look
+    (self.now, self.width, self.look) = (now, width, look)
     let longest = max(Self.narrowestName / 2, jobs.map { displayWidth($0.name.display) }.max() ?? 0)
     var chosen: [Column] = []
     var used = Self.indent

@@ -186,7 +186,6 @@ package struct JobStoryReader {
   }
 }
 
-/// What has become of one job that a command waits for.
 package enum JobStanding: Sendable, Equatable {
   case absent
   /// In `new`.

@@ -25,16 +25,13 @@ package struct OrderStatus: Sendable {
   /// When its list was last found sound; nil for never.
   package var checked: Timestamp?
   package var entries: Int?
-  /// What of the list could not be used then.
   package var problems = ListProblems()
   package var next: Timestamp?
   /// Why the last check failed; nil if it did not.
   package var problem: JobStatus.Problem?
 
-  /// Of an order of which only the place is known.
   package init(_ name: FileName, _ state: State) {
-    self.name = name
-    self.state = state
+    (self.name, self.state) = (name, state)
   }
 
   var json: JSONText {

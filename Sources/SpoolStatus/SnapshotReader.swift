@@ -16,9 +16,7 @@ package final class SnapshotReader {
   ///   - receipts: the maximum number of receipts to read.
   ///   - now: by the clock of the file system; nil for what is known of it.
   package init(_ spool: Spool, limit: Int, receipts: Int = receiptsRead, now: Timestamp? = nil) {
-    self.spool = spool
-    self.limit = limit
-    self.receipts = receipts
+    (self.spool, self.limit, self.receipts) = (spool, limit, receipts)
     self.now = now ?? spool.now()
     defaults = (try? spool.defaults()) ?? JobRequest()
     snapshot = SpoolSnapshot(location: spool.location, time: self.now)
@@ -189,7 +187,6 @@ package final class SnapshotReader {
     }
   }
 
-  /// Adds the orders that wait for their next check, by their names.
   private func addOrders(_ names: [FileName]) throws(SpoolError) {
     snapshot.orderCount += max(0, names.count - limit)
     for name in smallest(names, limit) {

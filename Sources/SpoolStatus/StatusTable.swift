@@ -1,6 +1,5 @@
 package import Spool
 
-/// A ``SpoolSnapshot`` as a table for people. Pure.
 package struct StatusTable {
   private let snapshot: SpoolSnapshot
   private let look: Look
@@ -19,8 +18,7 @@ package struct StatusTable {
     _ snapshot: SpoolSnapshot, _ look: Look, width: Int, selected: TableSubject? = nil, isFiltered: Bool = false,
     drawsBars: Bool = false, limit: @escaping (JobState) -> Int
   ) {
-    self.snapshot = snapshot
-    self.look = look
+    (self.snapshot, self.look) = (snapshot, look)
     self.width = max(1, width)
     self.selected = selected
     (self.isFiltered, self.drawsBars) = (isFiltered, drawsBars)
@@ -78,12 +76,10 @@ package struct StatusTable {
     StyledLine(clipped(text, to: width, ellipsis: look.ellipsis), look, ink)
   }
 
-  /// That a list goes on, if it does.
   private func more(_ count: Int) -> [StyledLine] {
     count > 0 ? [line("  \(look.ellipsis) and \(count) more", .faint)] : []
   }
 
-  /// Names of one width.
   private func column(_ names: [FileName]) -> [String] {
     let shown = names.map { fitted($0.display, to: max(8, width / 2), ellipsis: look.ellipsis) }
     let widest = shown.map { displayWidth($0) }.max() ?? 0
@@ -262,7 +258,6 @@ package struct TableSubject: Hashable, Sendable {
   /// Where it was when it was seen.
   package let directory: Directory
 
-  /// A job that was seen there.
   package init(_ name: FileName, in directory: Directory) { (self.name, self.directory) = (name, directory) }
 }
 

@@ -1,8 +1,6 @@
-/// How text can be shown on an output.
 package struct Look: Sendable {
   /// Whether colours may be used (https://no-color.org).
   package var isColored: Bool
-  /// Replaces what was left out.
   package var ellipsis: String
 
   /// - Parameter isUnicode: whether the output can show characters beyond ASCII (locale(7)).

@@ -10,7 +10,6 @@ private struct WaitReasons {
   /// The worker's own reason, if no worker can start a job.
   private let obstacle: JobWait?
   private let isNetworkAwaited: Bool
-  /// What is said of the servers that rest.
   private let rests: [ExactText: String]
   private let transfers: [ExactText: Int]
   /// By output, the names of the running jobs.

@@ -19,11 +19,9 @@ struct XMLMender {
   }
   private var isLast = false
   private var mended: [UInt8] = []
-  /// The names of the open elements.
   private var open: [[UInt8]] = []
   private var hasRoot = false
   private var isInCDATA = false
-  /// The prefixes that were declared so far.
   private var prefixes: Set<[UInt8]> = [Array("xml".utf8), Array("xmlns".utf8)]
 
   /// Bytes of a tag or comment.

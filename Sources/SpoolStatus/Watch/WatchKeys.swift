@@ -2,7 +2,6 @@ package import Spool
 
 /// What keys do in `status --watch`: keys in, actions out. Pure.
 package struct WatchKeys: Sendable {
-  /// What the loop has to do.
   package enum Action: Sendable, Equatable {
     case quit
     /// Draw everything again, whatever has written to the terminal.
@@ -12,10 +11,8 @@ package struct WatchKeys: Sendable {
     case tell(TableSubject)
   }
 
-  /// What keys mean at the moment.
   package enum Mode: Sendable, Equatable {
     case table
-    /// The text of the filter is typed.
     case filter
     /// Whether to do this, which cannot be undone.
     case question(Gesture, TableSubject)
@@ -38,7 +35,6 @@ package struct WatchKeys: Sendable {
   package private(set) var sort = WatchSort.turn
   /// What came of the last key, until the next one.
   package private(set) var message: Message?
-  /// The first line of the page that is shown.
   package private(set) var pageTop = 0
   private var subjects: [TableSubject] = []
   /// The place of the selection, for when its job is gone; nil if another place is as good.
@@ -212,7 +208,6 @@ package enum Key: Sendable, Equatable {
   case up, down, pageUp, pageDown, home, end, enter, escape, backspace
   /// Ctrl-L.
   case redraw
-  /// A character that is shown.
   case character(Character)
 }
 
