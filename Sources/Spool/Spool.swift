@@ -29,7 +29,6 @@ package final class Spool: Sendable {
   let identity: FileStatus
   /// The user whose workers write the journals: the owner of `cur/`, where nobody else can put a file.
   let journalUser: UInt32
-  /// The user that this process acts as (geteuid(2)).
   let user = geteuid()
   package let kind: FileSystemKind
   /// See ``Leases``.
@@ -71,9 +70,7 @@ package final class Spool: Sendable {
   )
     throws(SpoolError)
   {
-    self.location = location
-    self.boot = boot
-    self.system = system
+    (self.location, self.boot, self.system) = (location, boot, system)
     directory = try system.open(AT_FDCWD, Path(location), O_RDONLY | O_DIRECTORY).shared()
     root = directory.number
     identity = try directory.status()
@@ -362,14 +359,14 @@ extension Spool {
   }
 
   /// Gives a job that was taken by mistake its name again, or one with a number.
-  private func putBack(_ former: Path, at path: Path) throws(SpoolError) {
-    guard let directory = path.directory, let job = path.name.flatMap({ JobName($0) }) else {
-      return try moveNoReplace(former, path)
-    }
+  func putBack(_ former: Path, at path: Path) throws(SpoolError) {
+    var target = path
     for number in 2... {
       do throws(SpoolError) {
-        return try moveByLink(former, Path(directory, job.numbered(number).fileName), in: root)
+        return try moveNoReplace(former, target)
       } catch  where error.errno == .fileExists {
+        guard let directory = path.directory, let job = path.name.flatMap({ JobName($0) }) else { throw error }
+        target = Path(directory, job.numbered(number).fileName)
       }
     }
   }

@@ -12,7 +12,6 @@ package final class PartFile {
   /// The digests of all ``length`` bytes; see ``adopt(_:)``.
   private var digests: RunningDigests
   package private(set) var algorithms: Set<DigestAlgorithm>
-  /// By which its pieces are checked; nil if there is none.
   package let pieces: PieceList?
 
   /// Whether the call that opened it has made it, so that no other worker can have had it open before.
@@ -35,9 +34,7 @@ package final class PartFile {
     spool: Spool, file: SharedFile, status: FileStatus, isNew: Bool = true, _ algorithms: Set<DigestAlgorithm>,
     _ pieces: PieceList?
   ) {
-    self.spool = spool
-    self.isNew = isNew
-    self.pieces = pieces
+    (self.spool, self.isNew, self.pieces) = (spool, isNew, pieces)
     let states = DigestStates(algorithms, pieces: pieces)
     self.algorithms = states.algorithms
     digests = RunningDigests(states)
@@ -127,7 +124,6 @@ package final class PartFile {
     PartCopy(spool: spool, source: file, temporary: spool.temporary(owner.part), length: length)
   }
 
-  /// The data by its new inode.
   package func replaced(by copy: PartCopy.Result) -> PartFile {
     PartFile(spool: spool, file: copy.file, status: copy.status, algorithms, pieces)
   }
@@ -236,7 +232,6 @@ package final class PartFile {
   /// The part of the page cache that has this file's pages.
   package var cache: DataCache { DataCache(file: file) }
 
-  /// For a child process that reads it.
   package var descriptor: Int32 { file.number }
 
   package var flush: Flush { Flush(dataOf: file, identity) }
@@ -262,7 +257,6 @@ package final class PartFile {
     if let mode { try file.setPermissions(mode.bits) }
   }
 
-  /// Shows whether the file was changed.
   package func stamp() throws(SpoolError) -> FileStatus.Stamp { try file.status().stamp }
 
   /// Takes the digests of the whole file, as ``ChecksumReading`` found it.
@@ -311,7 +305,6 @@ package struct PartCopy: Sendable {
   let spool: Spool
   let source: SharedFile
   let temporary: Path
-  /// Bytes to copy.
   let length: UInt64
 
   /// Copies the data and gives the copy its name; on any thread, because gigabytes take minutes.

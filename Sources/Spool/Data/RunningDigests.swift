@@ -18,7 +18,6 @@ final class RunningDigests {
     for index in atOnce.indices { atOnce[index].update(bytes) }
   }
 
-  /// More bytes may have to wait.
   var isFull: Bool { beside?.isFull ?? false }
 
   /// Those of all bytes so far; waits for the thread.
@@ -68,7 +67,6 @@ final class HashingQueue: @unchecked Sendable {
   private var digests: [HashState]
   /// To be read after ``finish()``.
   private(set) var pieces: PieceState?
-  /// What `pieces` says.
   private var wrong = WrongPieces()
   private var waiting: [Piece] = []
   private var isRunning = false

@@ -24,7 +24,6 @@ package struct FileSystemTraits: Sendable, Equatable {
     case missing
   }
 
-  /// Its type, and so what its answers are worth.
   package let kind: FileSystemKind
   /// Its type as proc_pid_mountinfo(5) has it, such as `fuse.bindfs`.
   package let type: String
@@ -101,7 +100,6 @@ package struct FileSystemTraits: Sendable, Equatable {
     return found
   }
 
-  /// What was found, one line each.
   package var lines: [(name: String, value: String)] {
     [
       ("locks", lockText), ("writers", writerText),

@@ -3,7 +3,6 @@ internal import SystemPackage
 
 /// Where a job file is: a directory of the spool and its name there, which in `cur/` ends in the owner.
 package struct JobPlace: Hashable, Sendable {
-  /// The directory that the job is in: its state.
   package let directory: Directory
   /// The file's name there; in `cur` with the owner's.
   package let name: FileName

@@ -26,11 +26,9 @@ package struct ExactText: Hashable, Comparable, Sendable {
 extension StringProtocol {
   package var exact: ExactText { ExactText(text: String(self)) }
 
-  /// Whether its first bytes are these.
   @inlinable
   package func begins(with start: some StringProtocol) -> Bool { utf8.starts(with: start.utf8) }
 
-  /// Whether its last bytes are these.
   @inlinable
   package func ends(with end: some StringProtocol) -> Bool { utf8.reversed().starts(with: end.utf8.reversed()) }
 
@@ -125,7 +123,6 @@ package func hexadecimal(_ value: UInt64, digits: Int) -> String {
   return String(repeating: "0", count: max(0, digits - text.count)) + text
 }
 
-/// Whether the byte is a hexadecimal digit, in either case.
 package func isHexDigit(_ byte: UInt8) -> Bool {
   switch byte {
   case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "a")...UInt8(ascii: "f"),
@@ -157,7 +154,6 @@ package func trimmed(_ text: Substring) -> Substring {
 package func isBlank(_ byte: UInt8) -> Bool { byte == 0x20 || byte == 0x09 }
 
 extension [UInt8] {
-  /// Adds the text's UTF-8, as one block.
   mutating func append(utf8Of text: String) {
     var text = text
     text.withUTF8 { append(contentsOf: $0) }

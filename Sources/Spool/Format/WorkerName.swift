@@ -58,7 +58,6 @@ package struct WorkerID: Hashable, Sendable {
     return WorkerID(host: host, process, tag, namespace, boot == "unknown" ? nil : seat)
   }
 
-  /// The same worker with another tag, and without its seat.
   func tagged(_ tag: UInt32) -> WorkerID { WorkerID(host: host, process: process, tag: tag) }
 
   /// Whether `host` is what claims name it by, and not only similar.

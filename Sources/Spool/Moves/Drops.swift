@@ -1,7 +1,6 @@
 internal import Glibc
 internal import SystemPackage
 
-/// Putting jobs into the spool.
 package struct Drops {
   let spool: Spool
 
@@ -12,7 +11,7 @@ package struct Drops {
   /// - Parameter priority: a job of high priority goes to `urgent/`, if this user may drop there.
   /// - Returns: where the job is: with the name `name`, or with `~2`, `~3`, … where that was taken.
   /// - Throws: ``SpoolError``; nothing is left of the job then, unless a worker has taken it already: its last flush
-  ///   may fail. ENOTSUP: see ``WorkerFiles/NewKeys``.
+  ///   may fail. ENOTSUP: see ``WorkerFiles/objector()``.
   package func drop(_ text: String, as name: JobName, _ priority: Priority? = nil) throws(SpoolError)
     -> (name: JobName, directory: Directory)
   {
@@ -31,7 +30,9 @@ package struct Drops {
     -> (name: JobName, directory: Directory)
   {
     let bytes = Array(text.utf8)
-    try WorkerFiles(spool).objection()?.refuse(bytes, as: name)
+    if let objector = try WorkerFiles(spool).objector() {
+      try WorkerFiles.refuse(bytes, as: name, for: objector)
+    }
     var file = try temporaryDrop(
       of: bytes, for: name, at: spool.temporary(name.fileName), isForeign: isForeign)
     let status = try file.status()

@@ -7,7 +7,6 @@ package enum Gesture: String, CaseIterable, Sendable {
   /// Gives a waiting job another priority.
   case high, normal, low
 
-  /// The gesture's command.
   package var command: String {
     switch self {
     case .hold, .release, .retry, .cancel: rawValue
@@ -54,16 +53,11 @@ package enum Gesture: String, CaseIterable, Sendable {
   }
 }
 
-/// What came of a ``Gesture``.
 package enum GestureOutcome: Sendable {
-  /// Renamed.
   case moved(from: JobPlace, to: JobPlace)
-  /// Its next attempt is now.
   case due(JobPlace)
   case removed(JobPlace)
-  /// It was already where it should be.
   case unchanged(JobPlace)
-  /// Several jobs have the name.
   case ambiguous([JobPlace])
   /// Another job has its name in the target directory.
   case taken(JobPlace, by: JobPlace)
@@ -151,7 +145,6 @@ package struct Steering {
     return try moving(place, to: target) { () throws(SpoolError) in try spool.moveNoReplace(place.path, target.path) }
   }
 
-  /// What comes of a move that `body` makes.
   func moving(_ place: JobPlace, to target: JobPlace, _ body: () throws(SpoolError) -> Void) throws(SpoolError)
     -> GestureOutcome
   {

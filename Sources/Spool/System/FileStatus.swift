@@ -8,9 +8,7 @@ package struct FileStatus: Sendable {
   package let inode: UInt64
   /// Bytes.
   package let size: Int64
-  /// The number of names.
   package let links: UInt64
-  /// The owner's user id.
   package let owner: UInt32
   /// The lower twelve bits of the mode.
   let permissions: UInt32
@@ -75,7 +73,6 @@ package struct FileStatus: Sendable {
     device == other.device && inode == other.inode
   }
 
-  /// What identifies the file, for a set.
   var file: [UInt64] { [device, inode] }
 }
 

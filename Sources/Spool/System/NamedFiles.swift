@@ -13,7 +13,6 @@ extension System {
     Int32(try call(kind, path.display) { _ in path.withCString { Int(body($0)) } })
   }
 
-  /// The same for two paths.
   private func call(
     _ kind: Call.Kind, _ one: Path, _ other: Path, _ body: (UnsafePointer<CChar>, UnsafePointer<CChar>) -> Int32
   ) throws(SpoolError) {

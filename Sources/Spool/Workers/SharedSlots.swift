@@ -16,7 +16,6 @@ internal import SystemPackage
 /// | `transfers` of a class: 4096 for each seat | exclusive, from the first on | a transfer of that worker |
 /// | `rates` of a class + R | shared | a worker's transfers of that class get R bytes per second |
 package final class SharedSlots {
-  /// How many classes of transfers there are that have rates of their own.
   package static let classes = 3
   /// Maximum number of transfers from one server.
   package static let most = 1024
@@ -41,7 +40,6 @@ package final class SharedSlots {
   private var running: [Int]
   private var rates: [UInt64?]
 
-  /// What the other workers say.
   package struct Others: Sendable, Equatable {
     /// Their transfers, by class.
     package var transfers = [Int](repeating: 0, count: classes)
@@ -99,7 +97,6 @@ package final class SharedSlots {
     _ = try file.tryLock(Self.byte(Self.wants + Self.place(of: server) * Self.mostSeats + seat))
   }
 
-  /// Takes all of that back.
   package func wantNothing() throws(SpoolError) {
     try file.unlock(Self.wants..<Self.wants + Self.mostSeats << 16)
   }
