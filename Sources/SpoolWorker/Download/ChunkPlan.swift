@@ -26,7 +26,6 @@ struct ChunkPlan {
     let offset: UInt64
     /// How many bytes at the front had been received already: another connection was faster, or its response broke off.
     let skipped: Int
-    /// The file offset of the first byte.
     var start: UInt64 { offset - UInt64(skipped) }
     let completes: Bool
   }

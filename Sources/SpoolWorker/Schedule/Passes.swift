@@ -12,13 +12,11 @@ struct Passes: Equatable {
   private var requested: Set<Directory> = []
   private var turn = 0
 
-  /// Whether there are names left to read.
   var areRunning: Bool { !running.isEmpty }
   /// The same for `urgent/`, which is read by itself and first.
   var isUrgentRunning: Bool { running.contains(.urgent) }
   /// The same for the other directories.
   var areOthersRunning: Bool { running.contains { $0 != .urgent } }
-  /// Whether all requested passes have ended.
   var areSettled: Bool { running.isEmpty && requested.isEmpty }
 
   /// Requests a pass over each directory that starts after this call.
@@ -50,7 +48,7 @@ struct Passes: Equatable {
 /// When the whole spool is read again, whatever inotify reports.
 ///
 /// Where inotify cannot see what other hosts do, the worker looks between these passes whether a directory has changed
-/// (``DirectoryChanges``), and reads the spool if one has.
+/// (``DirectoryChange``), and reads the spool if one has.
 ///
 /// Times are milliseconds of the loop's clock.
 struct Rescan {
@@ -78,7 +76,6 @@ struct Rescan {
   func isPassDue(at now: Int64) -> Bool { now >= nextPass }
   func isLookDue(at now: Int64) -> Bool { now >= nextLook }
 
-  /// Until the next pass or look.
   func untilNext(at now: Int64) -> Int64 { max(0, min(nextPass, nextLook) - now) }
 
   /// A pass is requested now.
@@ -94,11 +91,5 @@ struct Rescan {
     nextLook = now + max(Self.lookInterval, pause)
   }
 
-  /// The directories are looked at now.
   mutating func looks(at now: Int64) { nextLook = now + Self.lookInterval }
-}
-
-extension WorkerOptions {
-  /// For a spool on such a file system.
-  func rescan(on kind: FileSystemKind) -> Rescan { Rescan(isBlind: !kind.isLocal, interval: rescan) }
 }
