@@ -1,19 +1,12 @@
 /// Fits a name, a bar and figures into a number of columns. In a narrow window the bytes are left out first, then the
 /// rate, then the bar. What went wrong is left out last.
 struct BarLayout {
-  enum Certainty {
-    case exact
-    case estimate
+  /// The raw value is the mark before the total.
+  enum Certainty: String {
+    case exact = "/"
+    case estimate = "~"
     /// It is at least this: the size of something that runs is unknown.
-    case least
-
-    var mark: String {
-      switch self {
-      case .exact: "/"
-      case .estimate: "~"
-      case .least: ">"
-      }
-    }
+    case least = ">"
   }
 
   struct Figures {
@@ -35,7 +28,7 @@ struct BarLayout {
 
     fileprivate var timeLeft: String {
       guard let left else { return "" }
-      return (certainty == .exact ? "" : certainty.mark) + shortDuration(left)
+      return (certainty == .exact ? "" : certainty.rawValue) + shortDuration(left)
     }
   }
 
@@ -111,7 +104,7 @@ struct BarLayout {
     guard showsFigures else { return line }
     pad(figures.percent, to: Self.percentWidth)
     if showsBytes {
-      let total = figures.total.map { figures.certainty.mark + shortBytes($0) } ?? ""
+      let total = figures.total.map { figures.certainty.rawValue + shortBytes($0) } ?? ""
       pad(shortBytes(figures.bytes) + total, to: Self.bytesWidth)
     }
     if showsRate { pad(figures.rate.map { shortRate($0) } ?? "", to: Self.rateWidth) }

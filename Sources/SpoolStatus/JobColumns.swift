@@ -7,7 +7,7 @@ struct JobColumns {
   private enum Column: CaseIterable {
     case percent, left, rate, bytes, tries, bar
 
-    private var row: (heading: String, width: Int) {
+    var row: (heading: String, width: Int) {
       switch self {
       case .percent: ("%", 4)
       case .left: ("LEFT", 6)
@@ -17,9 +17,6 @@ struct JobColumns {
       case .bar: ("", 12)
       }
     }
-
-    var heading: String { row.heading }
-    var width: Int { row.width }
   }
 
   private static let order: [Column] = [.bar, .bytes, .percent, .rate, .left, .tries]
@@ -45,10 +42,10 @@ struct JobColumns {
     let longest = max(Self.narrowestName / 2, jobs.map { displayWidth($0.name.display) }.max() ?? 0)
     var chosen: [Column] = []
     var used = Self.indent
-    for column in Column.allCases where used + Self.gap + column.width + min(longest, Self.narrowestName) <= width {
+    for column in Column.allCases where used + Self.gap + column.row.width + min(longest, Self.narrowestName) <= width {
       if column == .bar, !drawsBars || !jobs.contains(where: { $0.state == .running }) { continue }
       chosen.append(column)
-      used += Self.gap + column.width
+      used += Self.gap + column.row.width
     }
     columns = Self.order.filter { chosen.contains($0) }
     let room = width - used
@@ -60,14 +57,14 @@ struct JobColumns {
   }
 
   var heading: StyledLine {
-    let cells = columns.map { padded($0.heading, to: $0.width, left: true) }
+    let cells = columns.map { padded($0.row.heading, to: $0.row.width, left: true) }
     return row(padded("JOB", to: nameWidth), cells, nil, heading: true)
   }
 
   /// - Parameter saysWait: whether the remark says what the job waits for.
   func lines(_ job: JobStatus, saysWait: Bool = true, isSelected: Bool = false) -> [StyledLine] {
     let name = fitted(job.name.display, to: nameWidth, ellipsis: look.ellipsis)
-    let cells = columns.map { padded(cell($0, job), to: $0.width, left: true) }
+    let cells = columns.map { padded(cell($0, job), to: $0.row.width, left: true) }
     let remark = remark(job, saysWait: saysWait)
     let beside = remarkWidth.map { (clipped(remark, to: $0, ellipsis: look.ellipsis), job.remarkInk) }
     let figures = row(padded(name, to: nameWidth), cells, beside, isSelected: isSelected)

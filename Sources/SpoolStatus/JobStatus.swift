@@ -54,7 +54,7 @@ package struct JobStatus: Sendable {
   package var priority: Priority?
   package var target: JobTarget?
   /// Why it does not run now; nil if it does, or nothing is seen that it waits for.
-  package var waits: JobWait?
+  package var waits: WaitReason?
 
   /// Of a job of which only the place is known.
   /// - Parameter directory: nil for the usual one of that state.
@@ -93,7 +93,7 @@ package struct JobTarget: Sendable, Equatable {
   var host: String? { server.map { escaped(URLText($0).host) } }
 }
 
-package struct JobWait: Sendable, Equatable {
+package struct WaitReason: Sendable, Equatable {
   /// The raw value is that of the JSON.
   package enum Cause: String, CaseIterable, Sendable {
     case held

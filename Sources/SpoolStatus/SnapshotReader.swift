@@ -255,7 +255,7 @@ package final class SnapshotReader {
         return try spool.status(directory, file) == nil ? nil : JobStatus(name, state, in: directory)
       }
       if text.request.isStandingOrder {
-        snapshot.add(OrderStatus(name, OrderStatus.State(state), text, next: nil))
+        snapshot.add(OrderStatus(name, state, text, next: nil))
         return nil
       }
       let data = try status(.partial, name.data).map { (size: UInt64(clamping: $0.size), modified: $0.modified) }
@@ -297,7 +297,7 @@ package final class SnapshotReader {
   }
 
   /// Why a file that has changed a moment ago may not be complete. A process that has it open is not seen from here.
-  private func doubt(_ bytes: [UInt8]) -> JobWait? {
+  private func doubt(_ bytes: [UInt8]) -> WaitReason? {
     let doubt: Unfinished
     if bytes.isEmpty {
       doubt = .empty
@@ -308,6 +308,6 @@ package final class SnapshotReader {
     } else {
       return nil
     }
-    return JobWait(.unfinished, doubt.reason)
+    return WaitReason(.unfinished, doubt.reason)
   }
 }

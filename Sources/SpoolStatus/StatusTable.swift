@@ -144,7 +144,7 @@ package struct StatusTable {
     return (all.isEmpty ? [state.usualDirectory] : all).map { "\($0.rawValue)/" }.joined(separator: ", ")
   }
 
-  private func shared(_ waits: [JobWait?]) -> JobWait? {
+  private func shared(_ waits: [WaitReason?]) -> WaitReason? {
     guard let first = waits.first, waits.allSatisfy({ $0 == first }) else { return nil }
     return first
   }
@@ -172,15 +172,16 @@ package struct StatusTable {
   private func ink(_ order: OrderStatus) -> Ink? {
     switch order.state {
     case .failed: .red
-    case .checking: .green
-    case .waiting, .interrupted, .paused: order.problem == nil && order.problems.count == 0 ? nil : .yellow
+    case .running: .green
+    case .retrying, .waiting, .interrupted, .paused, .done:
+      order.problem == nil && order.problems.count == 0 ? nil : .yellow
     }
   }
 
   private func remark(_ order: OrderStatus) -> String {
     let now = snapshot.time
     var parts: [String] = []
-    if order.state != .waiting { parts.append(order.state.rawValue) }
+    if order.state != .waiting { parts.append(order.shownState) }
     if let checked = order.checked {
       let entries = order.entries.map { $0 == 1 ? " (1 entry)" : " (\($0) entries)" } ?? ""
       parts.append("checked \(shortDuration(max(0, now.seconds - checked.seconds))) ago\(entries)")
@@ -275,11 +276,6 @@ extension JobStatus {
 
 extension OrderStatus {
   var subject: TableSubject {
-    switch state {
-    case .waiting: TableSubject(name, in: .standing)
-    case .checking, .interrupted: TableSubject(name, in: .cur)
-    case .paused: TableSubject(name, in: .hold)
-    case .failed: TableSubject(name, in: .failed)
-    }
+    TableSubject(name, in: state == .waiting ? .standing : state.usualDirectory)
   }
 }

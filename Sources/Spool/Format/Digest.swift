@@ -204,16 +204,7 @@ package struct SumLine: Sendable, Equatable {
 
   /// As GNU coreutils escape a name: a backslash at the start of the line shows it (sha256sum(1)).
   private static func escaped(_ path: String) -> String {
-    var result = ""
-    for scalar in path.unicodeScalars {
-      switch scalar {
-      case "\\": result += "\\\\"
-      case "\n": result += "\\n"
-      case "\r": result += "\\r"
-      default: result.unicodeScalars.append(scalar)
-      }
-    }
-    return result
+    path.replacing { ["\\": "\\\\", "\n": "\\n", "\r": "\\r"][$0] }
   }
 }
 

@@ -97,16 +97,20 @@ package func escaped(_ string: some StringProtocol) -> String { escaped(Array(st
 /// `text` in quotes, with a backslash before each `"` and `\`.
 /// - Parameter escape: what to write for a character that is unsafe to show (``isUnsafeForDisplay(_:)``).
 package func doubleQuoted(_ text: String, escape: (Unicode.Scalar) -> String) -> String {
-  var result = "\""
-  for scalar in text.unicodeScalars {
-    switch scalar {
-    case "\"": result += "\\\""
-    case "\\": result += "\\\\"
-    case _ where isUnsafeForDisplay(scalar): result += escape(scalar)
-    default: result.unicodeScalars.append(scalar)
+  let inner = text.replacing { scalar in
+    scalar == "\"" || scalar == "\\" ? "\\\(scalar)" : isUnsafeForDisplay(scalar) ? escape(scalar) : nil
+  }
+  return "\"\(inner)\""
+}
+
+extension String {
+  /// The text with other characters in place of some.
+  /// - Parameter replacement: nil for a character that stays.
+  package func replacing(_ replacement: (Unicode.Scalar) -> String?) -> String {
+    unicodeScalars.reduce(into: "") { result, scalar in
+      if let text = replacement(scalar) { result += text } else { result.unicodeScalars.append(scalar) }
     }
   }
-  return result + "\""
 }
 
 /// Characters that control a terminal, or change the direction of the text after them.
