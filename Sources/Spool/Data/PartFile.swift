@@ -79,11 +79,7 @@ package final class PartFile {
   }
 
   /// A file that was found at the data's name, and locked.
-  private struct Found {
-    let file: SharedFile
-    var status: FileStatus
-    let isNew: Bool
-  }
+  private typealias Found = (file: SharedFile, status: FileStatus, isNew: Bool)
 
   private static func lock(_ job: JobName, in spool: Spool, isOwnersFrozen: Bool) throws(SpoolError) -> Found? {
     let path = Path(.partial, job.part)
@@ -102,7 +98,7 @@ package final class PartFile {
       try removeTemporaryNames(of: job.part, status, in: spool)
       status = try file.status()
     }
-    return Found(file: file.shared(), status: status, isNew: isNew)
+    return (file.shared(), status, isNew)
   }
 
   /// The rename of new data from `tmp/` to its place, cut by a power failure: btrfs can have made the new name durable

@@ -58,11 +58,8 @@ final class HashingQueue: @unchecked Sendable {
   /// To hand fewer bytes over takes longer than to compute their digest.
   private static let small = 32 << 10
 
-  private struct Piece {
-    /// What keeps `bytes` in memory.
-    let block: Block
-    let bytes: UnsafeRawBufferPointer
-  }
+  /// Bytes, and the block that keeps them in memory.
+  private typealias Piece = (block: Block, bytes: UnsafeRawBufferPointer)
 
   private var digests: [HashState]
   /// To be read after ``finish()``.
@@ -91,7 +88,7 @@ final class HashingQueue: @unchecked Sendable {
   /// - Parameter block: the memory that they are in; nil for other memory, from which they are copied.
   func update(_ bytes: UnsafeRawBufferPointer, in block: Block? = nil) {
     if let block {
-      if !takeSmall(bytes) { handOver(Piece(block: block, bytes: bytes)) }
+      if !takeSmall(bytes) { handOver((block, bytes)) }
       return
     }
     var rest = bytes
@@ -108,7 +105,7 @@ final class HashingQueue: @unchecked Sendable {
   private func copy(_ bytes: UnsafeRawBufferPointer) -> Piece {
     let block = Block()
     block.memory.copyMemory(from: bytes)
-    return Piece(block: block, bytes: UnsafeRawBufferPointer(rebasing: block.memory[..<bytes.count]))
+    return (block, UnsafeRawBufferPointer(rebasing: block.memory[..<bytes.count]))
   }
 
   private func takeSmall(_ bytes: UnsafeRawBufferPointer) -> Bool {

@@ -14,43 +14,29 @@ package enum Gesture: String, CaseIterable, Sendable {
     }
   }
 
-  /// The directories whose jobs and standing orders it applies to.
-  package var sources: [Directory] {
+  /// The directories that it takes names from, those that it gives other names to, and those whose jobs are already as
+  /// it would make them.
+  private var row: (sources: [Directory], targets: [Directory], settled: [Directory]) {
     switch self {
-    case .hold: [.new, .urgent, .cur, .partial, .standing]
-    case .release: [.hold]
-    case .retry: [.partial, .failed, .standing]
-    case .cancel: [.new, .urgent, .cur, .partial, .hold, .failed, .standing]
-    case .high: [.new, .partial]
-    case .normal, .low: [.new, .urgent, .partial]
+    case .hold: ([.new, .urgent, .cur, .partial, .standing], [.hold], [.hold])
+    case .release: ([.hold], [.new, .standing], [.new, .urgent, .cur, .partial, .standing])
+    case .retry: ([.partial, .failed, .standing], [.new], [.new, .urgent, .cur])
+    case .cancel: ([.new, .urgent, .cur, .partial, .hold, .failed, .standing], [], [])
+    case .high: ([.new, .partial], [.urgent], [.urgent, .cur])
+    case .normal, .low: ([.new, .urgent, .partial], [], [])
     }
   }
+
+  /// The directories whose jobs and standing orders it applies to.
+  package var sources: [Directory] { row.sources }
 
   /// Those of them where it may apply to all at once. A standing order is checked or cancelled only by its name.
   package var sourcesOfAll: [Directory] { self == .hold ? sources : sources.filter { $0 != .standing } }
 
   /// The directories that it takes names from and gives names to.
-  package var directories: [Directory] {
-    switch self {
-    case .hold: sources + [.hold]
-    case .release: sources + [.new, .standing]
-    case .retry: sources + [.new]
-    case .cancel: sources
-    case .high: sources + [.urgent]
-    case .normal, .low: sources
-    }
-  }
+  package var directories: [Directory] { row.sources + row.targets }
 
-  /// The directories whose jobs are already as the gesture would make them.
-  var settled: [Directory] {
-    switch self {
-    case .hold: [.hold]
-    case .release: [.new, .urgent, .cur, .partial, .standing]
-    case .retry: [.new, .urgent, .cur]
-    case .cancel, .normal, .low: []
-    case .high: [.urgent, .cur]
-    }
-  }
+  fileprivate var settled: [Directory] { row.settled }
 }
 
 package enum GestureOutcome: Sendable {

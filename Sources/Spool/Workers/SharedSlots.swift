@@ -154,7 +154,7 @@ package final class SharedSlots {
     guard try file.tryLock(lock) else { return 5 }
     do throws(SpoolError) {
       let wait = try untilTurn(at: server, every: interval, now: now)
-      if wait == 0 { try note(Turn(server: server.utf8.stableHash, next: now + interval), at: Self.place(of: server)) }
+      if wait == 0 { try note((server.utf8.stableHash, now + interval), at: Self.place(of: server)) }
       try file.unlock(lock)
       return wait == 0 ? nil : wait
     } catch {
@@ -166,7 +166,7 @@ package final class SharedSlots {
 
   /// Milliseconds until the next turn, at most `interval`.
   package func untilTurn(at server: String, every interval: Int64, now: Int64) throws(SpoolError) -> Int64 {
-    var turn = Turn(server: 0, next: 0)
+    var turn: Turn = (0, 0)
     let size = MemoryLayout<Turn>.size
     let offset = Self.place(of: server) * Int64(size)
     let count = try withUnsafeMutableBytes(of: &turn) { (bytes) throws(SpoolError) in
@@ -186,10 +186,7 @@ package final class SharedSlots {
   }
 
   /// As the file has it: whose turn is next, and when, in milliseconds since the epoch.
-  private struct Turn {
-    var server: UInt64
-    var next: Int64
-  }
+  private typealias Turn = (server: UInt64, next: Int64)
 
   private static func place(of server: String) -> Int64 { Int64(server.utf8.stableHash & 0xFFFF) }
 

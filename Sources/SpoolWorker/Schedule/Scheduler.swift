@@ -133,7 +133,7 @@ struct Scheduler {
     passTook += took
   }
 
-  /// - Parameter time: in seconds since the epoch; 0 requests a pass at once, for a change that is known only by a pass.
+  /// - Parameter time: in seconds since the epoch; 0 is at once, for a change that only a pass can find.
   mutating func willBeDue(at time: Int64) { nextDue = min(nextDue ?? .max, time) }
 
   func isDue(at time: Int64) -> Bool { nextDue.map { $0 <= time } ?? false }

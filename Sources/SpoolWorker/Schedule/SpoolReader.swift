@@ -161,8 +161,8 @@ final class ClaimReader {
   init(_ spool: Spool) { self.spool = spool }
 
   /// - Parameter patience: milliseconds that the loop may wait.
-  /// - Returns: nil as long as the file system has not answered: ask again later. Else what the claim says, which is nil
-  ///   for one that is gone or cannot be read.
+  /// - Returns: nil as long as the file system has not answered: ask again later. Else what the claim says; nil for one
+  ///   that is gone or cannot be read.
   func read(_ claim: FileName, patience: Int64 = patience) -> JobText?? {
     // Threads cost more than a call that never waits for another host.
     if spool.kind.isLocal { return .some(Self.text(of: claim, in: spool)) }
