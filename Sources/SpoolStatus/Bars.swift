@@ -164,7 +164,6 @@ package struct VerifyPicture: Sendable {
     package var files: Int
     /// Receipts whose payload is being read or was.
     package var begun = 0
-    /// Receipts that are done with.
     package var ended = 0
     /// Receipts among ``ended`` whose payload is not sound.
     package var bad = 0

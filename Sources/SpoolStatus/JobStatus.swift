@@ -214,7 +214,6 @@ struct JobReading {
 }
 
 extension JobStatus.Problem {
-  /// From the fields of an `interrupted:` line.
   init(interruption: Fields) {
     self.init(
       code: "interrupted", reason: interruption["reason"] ?? "",

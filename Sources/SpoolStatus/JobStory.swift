@@ -188,7 +188,6 @@ package struct JobStoryReader {
 
 package enum JobStanding: Sendable, Equatable {
   case absent
-  /// In `new`.
   case waiting
   /// In `cur`, and its worker seems to be alive.
   case running(bytes: UInt64, total: UInt64?)

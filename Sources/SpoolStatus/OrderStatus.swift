@@ -2,7 +2,6 @@ package import Spool
 
 /// What the spool knows about a standing order.
 package struct OrderStatus: Sendable {
-  /// The name of its file in `standing/`.
   package var name: FileName
   /// That of a job whose file is in the same place; ``JobState/waiting`` where a job would be retried.
   package var state: JobState

@@ -80,7 +80,6 @@ package final class SnapshotReader {
     snapshot.unreadBegun = begun.subtracting(jobs.prefix(Self.waitingRead).map(\.name)).count
   }
 
-  /// How many waiting jobs' texts are read.
   private static let waitingRead = 1000
 
   // MARK: listing

@@ -51,7 +51,6 @@ package struct StatusTable {
     return lines
   }
 
-  /// The names of the columns; nil if no job is listed.
   package var heading: StyledLine? { groups.isEmpty ? nil : columns.heading }
 
   /// The jobs by state, what was done lately, the standing orders, and the workers.
@@ -256,7 +255,6 @@ extension JobState {
 package struct TableSubject: Hashable, Sendable {
   /// The job's name, without its worker's.
   package let name: FileName
-  /// Where it was when it was seen.
   package let directory: Directory
 
   package init(_ name: FileName, in directory: Directory) { (self.name, self.directory) = (name, directory) }
@@ -266,7 +264,6 @@ package struct TableSubject: Hashable, Sendable {
 package struct TableRow: Sendable {
   /// As wide as the terminal at most.
   package var lines: [StyledLine]
-  /// What can be selected; nil for other lines.
   package var subject: TableSubject?
 }
 

@@ -135,7 +135,6 @@ package func padded(_ text: String, to width: Int, left: Bool = false) -> String
 /// The last lines of a terminal, redrawn in place. Pure: it returns the bytes to write (ECMA-48), in one piece to avoid
 /// flicker.
 package struct LiveRegion: Sendable {
-  /// The widths of the lines that are on the screen.
   private var drawn: [Int] = []
 
   package init() {}
@@ -156,7 +155,6 @@ package struct LiveRegion: Sendable {
     return result + "\u{1B}[J"
   }
 
-  /// Erases the region and prints `above`.
   package mutating func erase(above: [String] = [], columns: Int) -> String { draw([], above: above, columns: columns) }
 
   /// Moves the cursor to the region's first row and column.

@@ -100,7 +100,6 @@ package struct RunSummary: Sendable {
 
   package init() {}
 
-  /// Adds what a later worker of the same run did.
   package mutating func add(_ later: RunSummary) {
     done += later.done
     givenUp += later.givenUp

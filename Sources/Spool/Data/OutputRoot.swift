@@ -314,7 +314,6 @@ package final class OutputPlace {
     case otherFileSystem
   }
 
-  /// The status of the file here; nil when there is none.
   package func status() throws(SpoolError) -> FileStatus? {
     try spool.system.statusIfPresent(parent.number, name)
   }

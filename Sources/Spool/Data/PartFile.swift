@@ -170,7 +170,6 @@ package final class PartFile {
     try file.write(bytes, at: Int64(offset))
   }
 
-  /// nil without a list of pieces.
   package var pieceReading: PieceReading? { pieces.map { PieceReading(list: $0, file: file, size: length) } }
 
   /// Which pieces are wrong, as far as is known without waiting.
@@ -338,7 +337,6 @@ package struct ChecksumReading: Sendable {
   let end: UInt64
   /// See ``PartFile/reading(from:to:rewritingFrom:)``.
   var rewritingFrom: UInt64?
-  /// Where the stretch is copied to.
   private var copy: SharedFile?
 
   init(file: SharedFile, start: Mark, end: UInt64, rewritingFrom: UInt64? = nil) {

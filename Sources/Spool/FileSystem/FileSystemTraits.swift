@@ -33,10 +33,8 @@ package struct FileSystemTraits: Sendable, Equatable {
   package var locks = Locks.exclude
   /// What a job that is still being written can be told by (F_SETLEASE).
   package var leases = Leases.showWriters
-  /// RENAME_NOREPLACE; see renameat2(2).
   package var renamesWithoutReplacing = true
   package var exchangesNames = true
-  /// link(2).
   package var links = true
   /// O_TMPFILE; see open(2).
   package var unnamedFiles = true

@@ -108,7 +108,6 @@ package struct Digests: Hashable, Sendable {
     for digest in digests { self[digest.algorithm] = digest }
   }
 
-  /// Those among the fields of a journal line.
   package init(_ fields: Fields) {
     all = DigestAlgorithm.allCases.compactMap { algorithm in
       fields[algorithm.rawValue].flatMap { Digest(algorithm, $0) }
@@ -138,7 +137,6 @@ package struct Digests: Hashable, Sendable {
 }
 
 extension Fields {
-  /// This and a field for each of `digests`.
   package consuming func with(_ digests: Digests) -> Fields {
     for digest in digests.all { add(digest.algorithm.rawValue, digest) }
     return self

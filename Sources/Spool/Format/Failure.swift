@@ -308,7 +308,6 @@ package enum FailureCode: String, CaseIterable, Sendable {
     return "mismatch-\(digest.rawValue)"
   }
 
-  /// nil for a text that is no code.
   package init?(label: String) {
     guard let code = Self.status(of: label) == nil ? Self.byLabel[label] : .http else { return nil }
     self = code
@@ -319,7 +318,6 @@ package enum FailureCode: String, CaseIterable, Sendable {
     label.begins(with: "http-") ? Int(label.dropFirst(5)) : nil
   }
 
-  /// nil for a text that is no code.
   package static func row(of label: String) -> Row? {
     status(of: label).map { row(status: $0) } ?? byLabel[label]?.row
   }

@@ -64,7 +64,6 @@ package struct FileName: Hashable, Sendable {
   /// One name in a directory: not empty, without a slash, and neither `.` nor `..`.
   package var isEntry: Bool { !bytes.isEmpty && !bytes.contains(0x2F) && bytes != [0x2E] && bytes != [0x2E, 0x2E] }
 
-  /// The end of the name of a record in `failed/`.
   package static let recordSuffix = Array(".record".utf8)
   /// The end of the name of a job's data.
   package static let dataSuffix = Array(".part".utf8)

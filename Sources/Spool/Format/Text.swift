@@ -15,7 +15,6 @@ package struct ExactText: Hashable, Comparable, Sendable {
     one.text.utf8.lexicographicallyPrecedes(other.text.utf8)
   }
 
-  /// Adds the bytes, and where they end.
   package func hash(into hasher: inout Hasher) {
     var text = text
     text.withUTF8 { hasher.combine(bytes: UnsafeRawBufferPointer($0)) }

@@ -10,7 +10,6 @@ package struct WorkerName: Hashable, Comparable, Sendable {
   /// nil where the tag has none, as before version 0.2.
   let seat: WorkerSeat?
 
-  /// nil where `bytes` are not three parts.
   package init?(_ bytes: some Collection<UInt8>) {
     let parts = bytes.split(separator: 0x2E, omittingEmptySubsequences: false)
       .map { String(decoding: $0, as: UTF8.self) }

@@ -22,7 +22,6 @@ package struct JobKey: Sendable {
   package enum Scope: Sendable {
     /// Jobs. It makes no sense for several of them.
     case job
-    /// Jobs, and `defaults` for those that do not have it.
     case jobAndDefaults
     /// `defaults`, for the worker itself: see ``NetworkKeys``.
     case defaults

@@ -131,7 +131,6 @@ package struct Journal: Sendable, Equatable {
     private var asked: DataSource?
     /// The inode that ``version`` was written to.
     package fileprivate(set) var part: UInt64?
-    /// The last durable mark.
     package fileprivate(set) var checkpoint: Mark?
     /// The last mark that is valid if only the process died.
     package fileprivate(set) var softMark: Mark?

@@ -22,7 +22,7 @@ package struct Drops {
   /// - Returns: the name that it got: `name`, or with `~2`, `~3`, … where a job or an order has it.
   /// - Throws: ``SpoolError``; nothing is left of the order then.
   package func subscribe(_ text: String, as name: JobName) throws(SpoolError) -> JobName {
-    try spool.provide(.standing)
+    try spool.provide(Path(.standing))
     return try put(text, as: JobSearch(spool).nameInNoState(like: name), into: .standing, isForeign: false).name
   }
 
@@ -93,7 +93,7 @@ package struct Drops {
         return (target, directory)
       } catch  where directory == .urgent && [.noSuchFileOrDirectory, .permissionDenied].contains(error.errno) {
         // If this user may drop into `new/` only, the text there says that it is urgent.
-        if isForeign || isProvided { directory = .new } else { try spool.provide(.urgent) }
+        if isForeign || isProvided { directory = .new } else { try spool.provide(Path(.urgent)) }
         isProvided = true
       } catch  where error.errno == .fileExists && attempt < JobSearch.mostTries {
         attempt += 1

@@ -158,7 +158,7 @@ struct JobEditor {
     try spool.system.rename(spool.root, place.path, claim)
     do throws(SpoolError) {
       guard isMovedByNobody(try spool.system.status(spool.root, claim), file) else { throw Self.hasMoved(place) }
-      if target.path != place.path, try spool.exists(target.path) {
+      if target.path != place.path, try spool.system.statusIfPresent(spool.root, target.path) != nil {
         throw SpoolError(call: .rename, path: target.display, errno: .fileExists)
       }
       try spool.system.rename(spool.root, draft, claim)

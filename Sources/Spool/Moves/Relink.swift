@@ -8,7 +8,6 @@ package enum RelinkOutcome: Sendable {
   case ambiguous([JobPlace])
   /// Another job has its name in the directory that it would go to.
   case taken(JobPlace, by: JobPlace)
-  /// There is no job of this name that is not done.
   case notFound(elsewhere: JobPlace?)
 }
 

@@ -229,7 +229,7 @@ package struct Steering {
   /// Where a file goes when it is to be worked on again.
   func home(of place: JobPlace) throws(SpoolError) -> Directory {
     guard try JobSearch(spool).isStandingOrder(place.directory, place.name) else { return .new }
-    try spool.provide(.standing)
+    try spool.provide(Path(.standing))
     return .standing
   }
 
@@ -277,7 +277,7 @@ extension Steering {
   /// Moves a waiting job to `urgent/`.
   /// - Throws: ``SpoolError``, ENOENT if the job has moved.
   private func makeUrgent(_ place: JobPlace, _ name: FileName) throws(SpoolError) -> GestureOutcome {
-    try spool.provide(.urgent)
+    try spool.provide(Path(.urgent))
     try JobEditor(spool).sayComplete(place)
     return try move(place, to: .urgent, name)
   }

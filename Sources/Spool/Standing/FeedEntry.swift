@@ -103,7 +103,6 @@ extension FeedEntry {
   }
 }
 
-/// What could be read of a list.
 package struct ReadList: Sendable, Equatable {
   package var entries: [FeedEntry] = []
   package var problems = ListProblems()

@@ -14,7 +14,6 @@ package struct FileStatus: Sendable {
   let permissions: UInt32
   /// Seconds since the epoch.
   package let modified: Int64
-  /// Those beyond its seconds.
   package var modifiedNanoseconds: Int { stamp.modified.nanoseconds }
   /// Seconds since the epoch of the last change of content or name.
   package let changed: Int64

@@ -22,7 +22,6 @@ package protocol HostServices: Sendable {
 }
 
 package struct Host: HostServices {
-  /// That of this thread or task.
   @TaskLocal package static var current: any HostServices = Host()
 
   package func now() -> Int64 { wallMilliseconds() / 1000 }

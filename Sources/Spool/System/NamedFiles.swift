@@ -53,7 +53,6 @@ extension System {
     try call(.rename, from, to) { kernel.rename(at, $0, $1, .replacing) }
   }
 
-  /// renameat2(2) with RENAME_NOREPLACE.
   func renameNoReplace(_ at: Int32, _ from: Path, _ to: Path) throws(SpoolError) {
     try call(.rename, from, to) { kernel.rename(at, $0, $1, .withoutReplacing) }
   }

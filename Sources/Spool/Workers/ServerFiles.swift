@@ -42,7 +42,6 @@ package struct ServerNote: Sendable, Equatable {
   package let server: String
   /// One for all hosts, and one for each host that cannot reach it.
   package let rests: [Rest]
-  /// When it last answered; nil if that is not known.
   package let answered: Timestamp?
   /// How many transfers at a time it bears; nil if nothing is known against it.
   package let bears: Int?

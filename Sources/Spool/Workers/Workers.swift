@@ -13,7 +13,7 @@ package final class Presence {
   /// - Throws: ``SpoolError``, EAGAIN if somebody examines it at this moment; try again later.
   package init(of spool: Spool, _ report: WorkerReport) throws(SpoolError) {
     self.spool = spool
-    try spool.provide(.workers)
+    try spool.provide(Path(.workers))
     let path = Path(.workers, FileName(spool.owner.text))
     var file = try spool.system.create(spool.root, path, O_RDWR | Spool.jobFlags, mode: 0o644)
     guard try file.lock() else {

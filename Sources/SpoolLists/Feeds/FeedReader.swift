@@ -88,7 +88,6 @@ protocol FeedVocabulary {
   var root: String { get }
 
   mutating func begin(_ attributes: [String: String], _ path: [String])
-  /// Whether the text of the element at `path` is wanted.
   func wantsText(_ path: [String]) -> Bool
   /// The element at `path` has ended.
   /// - Parameter text: its text, if it is wanted, without white space around it.

@@ -161,7 +161,6 @@ struct URLWithName {
   let url: Substring
   let name: Substring
 
-  /// nil for any other line.
   init?(_ line: Substring) {
     let parts = line.split(at: "\t", omittingEmptySubsequences: false).map { trimmed($0) }
     guard parts.count == 2, LineLooks.isURL(parts[0]), !parts[0].utf8.contains(0x20), !parts[1].isEmpty,

@@ -103,7 +103,6 @@ package struct CounterMemory: Sendable, Equatable {
   package var settled = JournalTotals()
   /// What jobs had that are gone.
   package var lost = JournalTotals()
-  /// The counters that the file shows.
   package var shown = JournalTotals()
 
   /// Seconds after which a receipt is settled: by then a job is in `done/`, whose receipt has its time from before.

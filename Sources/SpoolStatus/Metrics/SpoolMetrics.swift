@@ -2,7 +2,6 @@ internal import Spool
 
 /// What a spool's metrics are made of. Pure.
 package struct SpoolMetrics: Sendable {
-  /// Of the same time.
   let snapshot: SpoolSnapshot
   let totals: JournalTotals
   /// Seconds since the epoch; nil if no job is in `new/` or `urgent/`.

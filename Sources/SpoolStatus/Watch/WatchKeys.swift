@@ -20,21 +20,14 @@ package struct WatchKeys: Sendable {
     case page([String])
   }
 
-  package struct Message: Sendable, Equatable {
-    /// Without control characters.
-    package let text: String
-    /// Whether something was not done.
-    package let isProblem: Bool
-  }
-
   package private(set) var mode = Mode.table
   /// The job that gestures are for; nil until a person has chosen one.
   package private(set) var selected: TableSubject?
   /// Only jobs that say this are shown; empty for all.
   package private(set) var filter = ""
   package private(set) var sort = WatchSort.turn
-  /// What came of the last key, until the next one.
-  package private(set) var message: Message?
+  /// What came of the last key, until the next one, without control characters; and whether something was not done.
+  package private(set) var message: (text: String, isProblem: Bool)?
   package private(set) var pageTop = 0
   private var subjects: [TableSubject] = []
   /// The place of the selection, for when its job is gone; nil if another place is as good.
@@ -68,7 +61,7 @@ package struct WatchKeys: Sendable {
 
   /// Shows what came of an action, until the next key.
   package mutating func say(_ text: String, isProblem: Bool = false) {
-    message = Message(text: text, isProblem: isProblem)
+    message = (text, isProblem)
   }
 
   package mutating func open(page lines: [String]) { (mode, pageTop) = (.page(lines), 0) }
@@ -176,7 +169,6 @@ package struct WatchKeys: Sendable {
   }
 }
 
-/// The keys of `status --watch`, in words.
 enum WatchHelp {
   /// The page that `?` opens, for windows of 40 columns.
   static let lines = [
@@ -221,7 +213,6 @@ package struct KeyReader: Sendable {
   /// Whether a sequence has begun: its rest, or ``end()``, says what it is.
   package var isWaiting: Bool { !bytes.isEmpty }
 
-  /// The keys that are complete.
   package mutating func read(_ new: some Sequence<UInt8>) -> [Key] {
     bytes += new
     var keys: [Key] = []

@@ -119,7 +119,6 @@ struct ChunkPlan {
   var head: UInt64? { chunks.first?.range.lowerBound }
   /// Requested bytes after the head, which may have to be kept.
   var early: UInt64 { chunks.first.map { next - $0.range.upperBound } ?? 0 }
-  /// The same of the head, as ``Chunk/brokenFrom``.
   var brokenFrom: UInt64? { chunks.first?.brokenFrom }
   var live: Int { connections.count { !$0.isRetired } }
 

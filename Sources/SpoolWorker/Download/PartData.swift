@@ -63,7 +63,6 @@ final class PartData {
     space.enter(self) { [unowned self] in stillToCome ?? 0 }
   }
 
-  /// The same request with other URLs and header fields.
   func use(_ request: JobRequest) { self.request = request }
 
   func leaveSpace() { space.leave(self) }
@@ -172,7 +171,6 @@ final class PartData {
 
   // MARK: data in doubt
 
-  /// The end of the growing data, as written.
   var mark: Mark { growing.mark }
 
   func cutBack(to mark: Mark) throws(SpoolError) {

@@ -125,7 +125,6 @@ final class DiskSpace {
   }
   func leave(_ taker: AnyObject) { takers[ObjectIdentifier(taker)] = nil }
 
-  /// The free bytes, if they are fewer than ``kept``.
   var freeIfShort: UInt64? {
     guard kept > 0, let free = spool.freeSpace(), free < kept else { return nil }
     return free

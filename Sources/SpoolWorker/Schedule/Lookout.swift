@@ -62,7 +62,6 @@ struct Lookout {
     return peek
   }
 
-  /// The same for a job whose text is known.
   func look(at candidate: Candidate, _ text: JobText, _ scheduler: inout Scheduler) throws(SpoolError) {
     scheduler.backlog.add(candidate, try peeks.peek(candidate, text))
   }

@@ -15,14 +15,12 @@ struct Passes: Equatable {
   var areRunning: Bool { !running.isEmpty }
   /// The same for `urgent/`, which is read by itself and first.
   var isUrgentRunning: Bool { running.contains(.urgent) }
-  /// The same for the other directories.
   var areOthersRunning: Bool { running.contains { $0 != .urgent } }
   var areSettled: Bool { running.isEmpty && requested.isEmpty }
 
   /// Requests a pass over each directory that starts after this call.
   mutating func request() { requested = Set(Self.directories) }
 
-  /// The same for `urgent/` alone.
   mutating func requestUrgent() { requested.insert(.urgent) }
 
   /// Requested passes that may begin. A running pass ends first; if it were restarted, a long one would never end.

@@ -123,7 +123,6 @@ struct Slots {
   }
 }
 
-/// For which jobs there is a slot now.
 struct FreeSlots {
   let limits: TransferLimits
   let running: [String: Int]

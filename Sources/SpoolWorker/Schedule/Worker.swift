@@ -384,7 +384,7 @@ private func prepare(_ spool: Spool, _ fileSystem: FileSystemTraits?, log: @esca
     let facts = Fields().with("type", fileSystem.type).with("fitness", limits == nil ? "fit" : "fit with limits")
     log(Event("file-system", .info, facts.with("limits", limits)))
   }
-  do throws(SpoolError) { try spool.provide(.urgent) } catch {
+  do throws(SpoolError) { try spool.provide(Path(.urgent)) } catch {
     log(Event("urgent-missing", .warning, Fields().with("reason", "\(error)")))
   }
   let cleanup = Cleanup(spool) { finding in

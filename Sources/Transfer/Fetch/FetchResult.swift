@@ -24,7 +24,6 @@ package struct FetchResult: Sendable {
   /// For the next request over this connection; nil if no request was sent.
   package var pace: Pace?
 
-  /// Of a fetch that was cancelled before it began.
   package static let unbegun = FetchResult(end: .cancelled)
 }
 
