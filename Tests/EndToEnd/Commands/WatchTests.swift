@@ -202,7 +202,8 @@ struct WatchTests {
     try fill(500)
     let tmux = try await Tmux(columns: 80, rows: 12)
     try await tmux.type("clear; \(productPath("spoolrun")) status \(spool.root)")
-    var lines = try await tmux.waitForPrompt()
+    // The prompt alone may be the one from before the command.
+    var lines = try await tmux.wait(for: "the table") { $0.contains("500 waiting") && $0.last == "ready$" }
     #expect(Array(lines.suffix(3)) == ["", "500 waiting", "ready$"] && !lines.dropLast(3).contains("500 waiting"))
     try await tmux.resize(columns: 80, rows: 40)
     // The screen has the old table still, and more of it since it has more rows.
