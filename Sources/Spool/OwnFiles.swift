@@ -4,7 +4,6 @@ internal import SystemPackage
 
 // Files and directories of a spool that are neither jobs nor their data: hooks, the workers' notes, and scratch files.
 
-/// A program in the spool's `hooks/`.
 package enum Hook: Sendable {
   case runnable(String)
   /// Why it is not run: another user could have written it, or it is no program.
@@ -12,13 +11,11 @@ package enum Hook: Sendable {
 
   private static let directory = Path("hooks")
 
-  /// Whether there may be hooks.
   package static func mayExist(in spool: Spool) throws(SpoolError) -> Bool {
     guard let settings = spool.settings else { return false }
     return try spool.system.statusIfPresent(settings.directory.number, Self.directory) != nil
   }
 
-  /// The hook `name`; nil where there is none.
   package static func find(_ name: String, in spool: Spool) throws(SpoolError) -> Hook? {
     guard let settings = spool.settings else { return nil }
     let path = Path("hooks/\(name)")
@@ -104,7 +101,6 @@ package struct SchemeNote {
   package init(_ spool: Spool) { self.spool = spool }
 
   private static let schemesPath = Path("protocols")
-  /// Much more than the names of all schemes have.
   private static let mostSchemeBytes = 1024
 
   /// The schemes that the worker which started last allows; nil if these are the default ones.

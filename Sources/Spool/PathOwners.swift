@@ -2,7 +2,6 @@ internal import CLinux
 internal import Glibc
 internal import SystemPackage
 
-/// A directory that was reached by a path.
 struct ReachedDirectory: ~Copyable {
   var file: OwnedFile
   /// Whether nobody but root and this user can have the path lead elsewhere.

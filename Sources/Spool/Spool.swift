@@ -29,7 +29,6 @@ package final class Spool: Sendable {
   let identity: FileStatus
   /// The user whose workers write the journals: the owner of `cur/`, where nobody else can put a file.
   let journalUser: UInt32
-  /// The user that this process acts as (geteuid(2)).
   let user = geteuid()
   package let kind: FileSystemKind
   /// See ``Leases``.
@@ -51,7 +50,6 @@ package final class Spool: Sendable {
   /// Claims of other workers whose times say nothing.
   let sights = Mutex(ClaimSights())
 
-  /// What `defaults` and `hooks` are in.
   struct Settings {
     let location: String
     let directory: SharedFile
@@ -71,9 +69,7 @@ package final class Spool: Sendable {
   )
     throws(SpoolError)
   {
-    self.location = location
-    self.boot = boot
-    self.system = system
+    (self.location, self.boot, self.system) = (location, boot, system)
     directory = try system.open(AT_FDCWD, Path(location), O_RDONLY | O_DIRECTORY).shared()
     root = directory.number
     identity = try directory.status()
@@ -137,12 +133,9 @@ package final class Spool: Sendable {
 
   /// Creates the directories of a spool. Existing directories are not changed.
   package static func create(_ location: String, system: System = System()) throws(SpoolError) {
-    func make(_ at: Int32, _ path: Path) throws(SpoolError) {
-      try system.makeDirectoryIfMissing(at, path)
-    }
-    try make(AT_FDCWD, Path(location))
+    try system.makeDirectoryIfMissing(AT_FDCWD, Path(location))
     let root = try system.reach(Path(location)).file
-    for directory in Directory.allCases { try make(root.number, Path(directory)) }
+    for directory in Directory.allCases { try system.makeDirectoryIfMissing(root.number, Path(directory)) }
     try root.fsync()
   }
 
@@ -219,7 +212,6 @@ package final class Spool: Sendable {
   /// any line, so all who read it, and a claim's copy of it, take it without those.
   func believesJournal(of file: FileStatus) -> Bool { file.owner == journalUser }
 
-  /// The text of a job's file as far as it is believed.
   func believed(_ text: [UInt8], of file: FileStatus) -> [UInt8] {
     believesJournal(of: file) ? text : text.withUnsafeBytes { JournalScan.request(in: $0) }
   }
@@ -254,10 +246,6 @@ package final class Spool: Sendable {
     {
       return nil
     }
-  }
-
-  func exists(_ path: Path) throws(SpoolError) -> Bool {
-    try system.statusIfPresent(root, path) != nil
   }
 
   /// The keys that every job inherits.
@@ -328,11 +316,7 @@ extension Spool.Settings {
 /// Directories that a spool of an older version lacks.
 extension Spool {
   /// Makes a directory that spools of version 0.1 lack, and its name durable: what is put there is promised to last.
-  package func provide(_ directory: Directory) throws(SpoolError) {
-    try provide(Path(directory))
-  }
-
-  func provide(_ directory: Path) throws(SpoolError) {
+  package func provide(_ directory: Path) throws(SpoolError) {
     do throws(SpoolError) { try system.makeDirectory(root, directory) } catch  where error.errno == .fileExists {
       // Whoever made it may have died before it was durable.
       if hasFlushedNames.load(ordering: .relaxed) { return }
@@ -362,14 +346,14 @@ extension Spool {
   }
 
   /// Gives a job that was taken by mistake its name again, or one with a number.
-  private func putBack(_ former: Path, at path: Path) throws(SpoolError) {
-    guard let directory = path.directory, let job = path.name.flatMap({ JobName($0) }) else {
-      return try moveNoReplace(former, path)
-    }
+  func putBack(_ former: Path, at path: Path) throws(SpoolError) {
+    var target = path
     for number in 2... {
       do throws(SpoolError) {
-        return try moveByLink(former, Path(directory, job.numbered(number).fileName), in: root)
+        return try moveNoReplace(former, target)
       } catch  where error.errno == .fileExists {
+        guard let directory = path.directory, let job = path.name.flatMap({ JobName($0) }) else { throw error }
+        target = Path(directory, job.numbered(number).fileName)
       }
     }
   }

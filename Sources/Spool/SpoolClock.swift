@@ -47,6 +47,5 @@ extension Spool {
 }
 
 extension Timestamp {
-  /// This host's wall clock.
   package static func now() -> Timestamp { Timestamp(seconds: Host.current.now()) }
 }

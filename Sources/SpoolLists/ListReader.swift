@@ -142,7 +142,6 @@ package struct ListNames: Sendable {
 
   package init() {}
 
-  /// Takes note of a name that can be changed.
   package mutating func want(_ name: [UInt8]) {
     let print = Fingerprint(name)
     if fixed.contains(print) || !wanted.insert(print).inserted { contested.insert(print) }
@@ -159,7 +158,6 @@ package struct ListNames: Sendable {
   /// Whether several jobs want a name, so that those for which it can be changed need others.
   package var isAnyContested: Bool { !contested.isEmpty }
 
-  /// Whether several jobs want this name.
   package func isContested(_ name: [UInt8]) -> Bool { contested.contains(Fingerprint(name)) }
 
   /// Whether a job wants it, or has it from the list.

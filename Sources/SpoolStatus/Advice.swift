@@ -27,7 +27,6 @@ package struct Advice: Sendable, Equatable {
 package struct FailureExplanation {
   package let lines: [String]
 
-  /// The codes, each with its meaning.
   package static let all: [(code: String, meaning: String)] =
     FailureCode.allCases.flatMap { code in code.labels.map { ($0, code.meaning) } }
 

@@ -1,19 +1,12 @@
 /// Fits a name, a bar and figures into a number of columns. In a narrow window the bytes are left out first, then the
 /// rate, then the bar. What went wrong is left out last.
 struct BarLayout {
-  enum Certainty {
-    case exact
-    case estimate
+  /// The raw value is the mark before the total.
+  enum Certainty: String {
+    case exact = "/"
+    case estimate = "~"
     /// It is at least this: the size of something that runs is unknown.
-    case least
-
-    var mark: String {
-      switch self {
-      case .exact: "/"
-      case .estimate: "~"
-      case .least: ">"
-      }
-    }
+    case least = ">"
   }
 
   struct Figures {
@@ -35,7 +28,7 @@ struct BarLayout {
 
     fileprivate var timeLeft: String {
       guard let left else { return "" }
-      return (certainty == .exact ? "" : certainty.mark) + shortDuration(left)
+      return (certainty == .exact ? "" : certainty.rawValue) + shortDuration(left)
     }
   }
 
@@ -60,8 +53,7 @@ struct BarLayout {
   ///   - names: the widths of the names.
   ///   - label: of the total.
   init(width: Int, names: [Int], label: TotalLabel, look: Look) {
-    self.look = look
-    self.label = label
+    (self.look, self.label) = (look, label)
     let labels = label.variants(look).map(\.width)
     self.width = width
     showsFigures = width >= 20
@@ -112,7 +104,7 @@ struct BarLayout {
     guard showsFigures else { return line }
     pad(figures.percent, to: Self.percentWidth)
     if showsBytes {
-      let total = figures.total.map { figures.certainty.mark + shortBytes($0) } ?? ""
+      let total = figures.total.map { figures.certainty.rawValue + shortBytes($0) } ?? ""
       pad(shortBytes(figures.bytes) + total, to: Self.bytesWidth)
     }
     if showsRate { pad(figures.rate.map { shortRate($0) } ?? "", to: Self.rateWidth) }
@@ -162,20 +154,16 @@ struct TotalLabel {
     }
   }
 
-  /// The longest one, for a sentence.
   var text: String { ([count] + troubles.map(\.text)).joined(separator: ", ") }
   /// The shortest one, what went wrong first: the end of it may be cut off.
   var shortest: String { (troubles.map(\.text) + [shortCount]).joined(separator: ", ") }
 }
 
-/// The progress bar of `verify`. Pure.
 package struct VerifyPicture: Sendable {
-  /// What is known at one moment.
   package struct Progress: Sendable {
     package var files: Int
     /// Receipts whose payload is being read or was.
     package var begun = 0
-    /// Receipts that are done with.
     package var ended = 0
     /// Receipts among ``ended`` whose payload is not sound.
     package var bad = 0

@@ -1,6 +1,5 @@
 package import Spool
 
-/// What a receipt says of a job that is done.
 package struct DoneStatus: Sendable {
   package var name: FileName
   package var time: Timestamp
@@ -10,7 +9,6 @@ package struct DoneStatus: Sendable {
   package var size: UInt64?
   /// Bytes that were received for it, in all attempts.
   package var fetched: UInt64?
-  /// How long that took, in seconds.
   package var seconds: Int64?
   /// Its size, and how long and how fast it came.
   package var figures: PayloadFigures?

@@ -10,9 +10,7 @@ package indirect enum JSONText: Sendable {
   /// Members, written in this order.
   case object([(String, JSONText)])
 
-  /// A number; `null` for nil.
   package static func count(_ value: (some BinaryInteger)?) -> JSONText { value.map { .number(String($0)) } ?? .null }
-  /// A string; `null` for nil.
   package static func optional(_ value: (some CustomStringConvertible)?) -> JSONText {
     value.map { .string($0.description) } ?? .null
   }

@@ -7,7 +7,7 @@ struct JobColumns {
   private enum Column: CaseIterable {
     case percent, left, rate, bytes, tries, bar
 
-    private var row: (heading: String, width: Int) {
+    var row: (heading: String, width: Int) {
       switch self {
       case .percent: ("%", 4)
       case .left: ("LEFT", 6)
@@ -18,8 +18,6 @@ struct JobColumns {
       }
     }
 
-    var heading: String { row.heading }
-    var width: Int { row.width }
     /// The share comes before the rest of a long name.
     var leastName: Int { self == .percent ? 8 : 16 }
   }
@@ -46,16 +44,14 @@ struct JobColumns {
   ///   - jobs: the jobs to show; their names set the width of the first column.
   ///   - drawsBars: whether those that run have a bar where there is room for all figures.
   init(_ jobs: [JobStatus], now: Timestamp, width: Int, look: Look, drawsBars: Bool = false) {
-    self.now = now
-    self.width = width
-    self.look = look
+    (self.now, self.width, self.look) = (now, width, look)
     let longest = max(8, jobs.map { displayWidth($0.name.display) }.max() ?? 0)
     var chosen: [Column] = []
     var used = Self.indent
-    for column in Column.allCases where used + Self.gap + column.width + min(longest, column.leastName) <= width {
+    for column in Column.allCases where used + Self.gap + column.row.width + min(longest, column.leastName) <= width {
       if column == .bar, !drawsBars || !jobs.contains(where: { $0.state == .running }) { continue }
       chosen.append(column)
-      used += Self.gap + column.width
+      used += Self.gap + column.row.width
     }
     columns = Self.order.filter { chosen.contains($0) }
     let room = width - used
@@ -63,13 +59,13 @@ struct JobColumns {
     let shortName = min(longest, room / 2)
     let beside = room - shortName - Self.gap
     let longer = chosen.contains(.bar) ? min(Self.mostBar, max(0, beside - Self.usualRemark)) : 0
-    barWidth = Column.bar.width + longer
+    barWidth = Column.bar.row.width + longer
     remarkWidth = chosen.contains(.tries) && beside >= Self.narrowestRemark ? beside - longer : nil
     nameWidth = remarkWidth == nil ? max(1, min(longest, room)) : shortName
   }
 
   var heading: StyledLine {
-    let cells = columns.map { padded($0.heading, to: width(of: $0), left: true) }
+    let cells = columns.map { padded($0.row.heading, to: width(of: $0), left: true) }
     return row(padded("JOB", to: nameWidth), cells, nil, heading: true)
   }
 
@@ -86,7 +82,7 @@ struct JobColumns {
     return [figures, below]
   }
 
-  private func width(of column: Column) -> Int { column == .bar ? barWidth : column.width }
+  private func width(of column: Column) -> Int { column == .bar ? barWidth : column.row.width }
 
   private func row(
     _ name: String, _ cells: [String], _ remark: (text: String, ink: Ink?)?, heading: Bool = false,

@@ -18,7 +18,6 @@ package enum JobState: String, CaseIterable, Sendable {
 
 /// What the spool knows about a job. A property is nil if it is not known.
 package struct JobStatus: Sendable {
-  /// Why a job is not done.
   package struct Problem: Sendable, Equatable {
     /// A failure code of spool.5, `interrupted`, or `crashed`.
     package var code: String
@@ -27,16 +26,13 @@ package struct JobStatus: Sendable {
 
     /// - Parameter time: nil where the journal does not say when.
     package init(code: String, reason: String, time: Timestamp? = nil) {
-      self.code = code
-      self.reason = reason
-      self.time = time
+      (self.code, self.reason, self.time) = (code, reason, time)
     }
   }
 
   package var name: FileName
   package var state: JobState
   package var directory: Directory
-  /// The length of the data.
   package var bytes: UInt64?
   /// The expected size of the data, in bytes.
   package var total: UInt64?
@@ -56,16 +52,14 @@ package struct JobStatus: Sendable {
   package var worker: String?
   /// That of the job or of `defaults`; nil if the job was not read.
   package var priority: Priority?
-  /// What it may share with other jobs; nil if the job was not read.
   package var target: JobTarget?
   /// Why it does not run now; nil if it does, or nothing is seen that it waits for.
-  package var waits: JobWait?
+  package var waits: WaitReason?
 
   /// Of a job of which only the place is known.
   /// - Parameter directory: nil for the usual one of that state.
   package init(_ name: FileName, _ state: JobState, in directory: Directory? = nil) {
-    self.name = name
-    self.state = state
+    (self.name, self.state) = (name, state)
     self.directory = directory ?? state.usualDirectory
   }
 
@@ -99,8 +93,7 @@ package struct JobTarget: Sendable, Equatable {
   var host: String? { server.map { escaped(URLText($0).host) } }
 }
 
-/// Why a job does not run now.
-package struct JobWait: Sendable, Equatable {
+package struct WaitReason: Sendable, Equatable {
   /// The raw value is that of the JSON.
   package enum Cause: String, CaseIterable, Sendable {
     case held
@@ -221,7 +214,6 @@ struct JobReading {
 }
 
 extension JobStatus.Problem {
-  /// From the fields of an `interrupted:` line.
   init(interruption: Fields) {
     self.init(
       code: "interrupted", reason: interruption["reason"] ?? "",

@@ -184,7 +184,7 @@ package struct JobStoryReader {
   private func story(
     _ place: JobPlace, _ bytes: [UInt8], _ standing: JobStanding, data: UInt64?, isJob: Bool = true
   ) throws(SpoolError) -> JobStory {
-    var wait: JobWait?
+    var wait: WaitReason?
     if standing == .waiting || standing == .due {
       let jobs = try SnapshotReader(spool, limit: 1000, receipts: 0).read().jobs.values.joined()
       wait = jobs.first { $0.name == place.job }?.waits
@@ -196,10 +196,8 @@ package struct JobStoryReader {
   }
 }
 
-/// What has become of one job that a command waits for.
 package enum JobStanding: Sendable, Equatable {
   case absent
-  /// In `new`.
   case waiting
   /// In `cur`, and its worker seems to be alive.
   case running(bytes: UInt64, total: UInt64?)

@@ -2,45 +2,28 @@ package import Spool
 
 /// What the spool knows about a standing order.
 package struct OrderStatus: Sendable {
-  /// The state that `status` shows. The raw value is that of its JSON.
-  package enum State: String, Sendable {
-    case waiting, checking, interrupted, paused, failed
-
-    /// - Parameter job: the state of a job whose file is in the same place.
-    init(_ job: JobState) {
-      switch job {
-      case .running: self = .checking
-      case .interrupted: self = .interrupted
-      case .paused: self = .paused
-      case .failed: self = .failed
-      case .retrying, .waiting, .done: self = .waiting
-      }
-    }
-  }
-
-  /// The name of its file in `standing/`.
   package var name: FileName
-  /// It follows from the place of its file.
-  package var state: State
+  /// That of a job whose file is in the same place; ``JobState/waiting`` where a job would be retried.
+  package var state: JobState
   /// When its list was last found sound; nil for never.
   package var checked: Timestamp?
   package var entries: Int?
-  /// What of the list could not be used then.
   package var problems = ListProblems()
   package var next: Timestamp?
   /// Why the last check failed; nil if it did not.
   package var problem: JobStatus.Problem?
 
-  /// Of an order of which only the place is known.
-  package init(_ name: FileName, _ state: State) {
-    self.name = name
-    self.state = state
+  init(_ name: FileName, _ state: JobState) {
+    (self.name, self.state) = (name, state == .retrying ? .waiting : state)
   }
+
+  /// The state as `status` and its JSON name it.
+  var shownState: String { state == .running ? "checking" : state.rawValue }
 
   var json: JSONText {
     .object([
       ("name", .string(name.display)),
-      ("state", .string(state.rawValue)),
+      ("state", .string(shownState)),
       ("checked", .optional(checked)),
       ("entries", .count(entries)),
       ("next", .optional(next)),
@@ -50,7 +33,7 @@ package struct OrderStatus: Sendable {
   }
 
   /// - Parameter next: the time of modification of an order that waits.
-  init(_ name: FileName, _ state: State, _ text: JobText, next: Timestamp?) {
+  init(_ name: FileName, _ state: JobState, _ text: JobText, next: Timestamp?) {
     self.init(name, state)
     let checks = text.journal.checks
     checked = checks.lastTime

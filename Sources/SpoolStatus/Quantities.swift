@@ -74,7 +74,6 @@ extension Timestamp {
     return self <= now ? "now" : "in \(shortDuration(seconds - now.seconds))"
   }
 
-  /// The same for the text of a time.
   static func told(_ text: String, from now: Timestamp?) -> String {
     Timestamp(text)?.told(from: now) ?? "at \(escaped(text))"
   }

@@ -95,7 +95,6 @@ package struct RunPicture: Sendable {
     return lines
   }
 
-  /// What jobs wait for.
   private func idleLines(_ width: Int, _ height: Int, _ look: Look) -> [StyledLine] {
     func line(_ text: String, _ ink: Ink) -> StyledLine {
       StyledLine(clipped(text, to: width, ellipsis: look.ellipsis), look, ink)

@@ -4,7 +4,6 @@ package import Spool
 package struct ServerStatus: Sendable, Equatable {
   package let note: ServerNote
   package let rest: ServerNote.Rest
-  /// When it may be asked again.
   package let end: Timestamp
   /// Of the jobs that were read.
   package var jobs = 0
@@ -32,7 +31,6 @@ package struct ServerStatus: Sendable, Equatable {
       ? "\(name) rests for \(shortDuration(end.seconds - now.seconds)) (\(why))" : "\(name) is to be probed (\(why))"
   }
 
-  /// The same with the number of jobs.
   package func line(now: Timestamp) -> String {
     let count = jobs == 1 ? "1 job" : "\(jobs) jobs"
     return sentence(now: now) + (jobs > 0 ? ": \(areMore ? "at least " : "")\(count)" : "")

@@ -22,19 +22,16 @@ package struct SpoolSnapshot: Sendable {
   package var patience = JobRequest.defaultPatience
   /// The servers that rest, those with the most jobs first.
   package var servers: [ServerStatus] = []
-  /// What `defaults` say of transfers from one server.
   var perHost: [ServerRule<Int>] = []
   /// Bytes that are free for the data of jobs; nil if that is not known.
   package var free: UInt64?
   package var seesWorkers = true
   /// The latest receipts, the last one first; nil if there are too many to look at.
   package var recent: [DoneStatus]?
-  /// Directories that this user may not read.
   package var unreadable: [Directory] = []
 
   package init(location: String, time: Timestamp) {
-    self.location = location
-    self.time = time
+    (self.location, self.time) = (location, time)
   }
 
   package func count(_ state: JobState) -> Int { counts[state] ?? 0 }
@@ -156,7 +153,6 @@ extension SpoolSnapshot {
     ]).text
   }
 
-  /// Counts the jobs that wait for each server that rests.
   mutating func countByServer() {
     if servers.isEmpty { return }
     var counts: [ExactText: Int] = [:]

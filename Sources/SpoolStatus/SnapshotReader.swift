@@ -16,9 +16,7 @@ package final class SnapshotReader {
   ///   - receipts: the maximum number of receipts to read.
   ///   - now: by the clock of the file system; nil for what is known of it.
   package init(_ spool: Spool, limit: Int, receipts: Int = receiptsRead, now: Timestamp? = nil) {
-    self.spool = spool
-    self.limit = limit
-    self.receipts = receipts
+    (self.spool, self.limit, self.receipts) = (spool, limit, receipts)
     self.now = now ?? spool.now()
     defaults = (try? spool.defaults()) ?? JobRequest()
     snapshot = SpoolSnapshot(location: spool.location, time: self.now)
@@ -83,7 +81,6 @@ package final class SnapshotReader {
     snapshot.unreadBegun = begun.subtracting(jobs.prefix(Self.waitingRead).map(\.name)).count
   }
 
-  /// How many waiting jobs' texts are read.
   private static let waitingRead = 1000
 
   // MARK: listing
@@ -190,7 +187,6 @@ package final class SnapshotReader {
     }
   }
 
-  /// Adds the orders that wait for their next check, by their names.
   private func addOrders(_ names: [FileName]) throws(SpoolError) {
     snapshot.orderCount += max(0, names.count - limit)
     for name in smallest(names, limit) {
@@ -259,7 +255,7 @@ package final class SnapshotReader {
         return try spool.status(directory, file) == nil ? nil : JobStatus(name, state, in: directory)
       }
       if text.request.isStandingOrder {
-        snapshot.add(OrderStatus(name, OrderStatus.State(state), text, next: nil))
+        snapshot.add(OrderStatus(name, state, text, next: nil))
         return nil
       }
       let data = try status(.partial, name.data).map { (size: UInt64(clamping: $0.size), modified: $0.modified) }
@@ -301,7 +297,7 @@ package final class SnapshotReader {
   }
 
   /// Why a file that has changed a moment ago may not be complete. A process that has it open is not seen from here.
-  private func doubt(_ bytes: [UInt8]) -> JobWait? {
+  private func doubt(_ bytes: [UInt8]) -> WaitReason? {
     let doubt: Unfinished
     if bytes.isEmpty {
       doubt = .empty
@@ -312,6 +308,6 @@ package final class SnapshotReader {
     } else {
       return nil
     }
-    return JobWait(.unfinished, doubt.reason)
+    return WaitReason(.unfinished, doubt.reason)
   }
 }

@@ -1,6 +1,5 @@
 package import Spool
 
-/// A ``SpoolSnapshot`` as a table for people. Pure.
 package struct StatusTable {
   private let snapshot: SpoolSnapshot
   private let look: Look
@@ -19,8 +18,7 @@ package struct StatusTable {
     _ snapshot: SpoolSnapshot, _ look: Look, width: Int, selected: TableSubject? = nil, isFiltered: Bool = false,
     drawsBars: Bool = false, limit: @escaping (JobState) -> Int
   ) {
-    self.snapshot = snapshot
-    self.look = look
+    (self.snapshot, self.look) = (snapshot, look)
     self.width = max(1, width)
     self.selected = selected
     (self.isFiltered, self.drawsBars) = (isFiltered, drawsBars)
@@ -53,7 +51,6 @@ package struct StatusTable {
     return lines
   }
 
-  /// The names of the columns; nil if no job is listed.
   package var heading: StyledLine? { groups.isEmpty ? nil : columns.heading }
 
   /// The jobs by state, what was done lately, the standing orders, and the workers.
@@ -78,12 +75,10 @@ package struct StatusTable {
     StyledLine(clipped(text, to: width, ellipsis: look.ellipsis), look, ink)
   }
 
-  /// That a list goes on, if it does.
   private func more(_ count: Int) -> [StyledLine] {
     count > 0 ? [line("  \(look.ellipsis) and \(count) more", .faint)] : []
   }
 
-  /// Names of one width.
   private func column(_ names: [FileName]) -> [String] {
     let shown = names.map { fitted($0.display, to: max(8, width / 2), ellipsis: look.ellipsis) }
     let widest = shown.map { displayWidth($0) }.max() ?? 0
@@ -148,7 +143,7 @@ package struct StatusTable {
     return (all.isEmpty ? [state.usualDirectory] : all).map { "\($0.rawValue)/" }.joined(separator: ", ")
   }
 
-  private func shared(_ waits: [JobWait?]) -> JobWait? {
+  private func shared(_ waits: [WaitReason?]) -> WaitReason? {
     guard let first = waits.first, waits.allSatisfy({ $0 == first }) else { return nil }
     return first
   }
@@ -176,15 +171,16 @@ package struct StatusTable {
   private func ink(_ order: OrderStatus) -> Ink? {
     switch order.state {
     case .failed: .red
-    case .checking: .green
-    case .waiting, .interrupted, .paused: order.problem == nil && order.problems.count == 0 ? nil : .yellow
+    case .running: .green
+    case .retrying, .waiting, .interrupted, .paused, .done:
+      order.problem == nil && order.problems.count == 0 ? nil : .yellow
     }
   }
 
   private func remark(_ order: OrderStatus) -> String {
     let now = snapshot.time
     var parts: [String] = []
-    if order.state != .waiting { parts.append(order.state.rawValue) }
+    if order.state != .waiting { parts.append(order.shownState) }
     if let checked = order.checked {
       let entries = order.entries.map { $0 == 1 ? " (1 entry)" : " (\($0) entries)" } ?? ""
       parts.append("checked \(shortDuration(max(0, now.seconds - checked.seconds))) ago\(entries)")
@@ -259,10 +255,8 @@ extension JobState {
 package struct TableSubject: Hashable, Sendable {
   /// The job's name, without its worker's.
   package let name: FileName
-  /// Where it was when it was seen.
   package let directory: Directory
 
-  /// A job that was seen there.
   package init(_ name: FileName, in directory: Directory) { (self.name, self.directory) = (name, directory) }
 }
 
@@ -270,7 +264,6 @@ package struct TableSubject: Hashable, Sendable {
 package struct TableRow: Sendable {
   /// As wide as the terminal at most.
   package var lines: [StyledLine]
-  /// What can be selected; nil for other lines.
   package var subject: TableSubject?
 }
 
@@ -280,11 +273,6 @@ extension JobStatus {
 
 extension OrderStatus {
   var subject: TableSubject {
-    switch state {
-    case .waiting: TableSubject(name, in: .standing)
-    case .checking, .interrupted: TableSubject(name, in: .cur)
-    case .paused: TableSubject(name, in: .hold)
-    case .failed: TableSubject(name, in: .failed)
-    }
+    TableSubject(name, in: state == .waiting ? .standing : state.usualDirectory)
   }
 }

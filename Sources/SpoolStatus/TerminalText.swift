@@ -1,8 +1,6 @@
-/// How text can be shown on an output.
 package struct Look: Sendable {
   /// Whether colours may be used (https://no-color.org).
   package var isColored: Bool
-  /// Replaces what was left out.
   package var ellipsis: String
 
   /// - Parameter isUnicode: whether the output can show characters beyond ASCII (locale(7)).
@@ -137,7 +135,6 @@ package func padded(_ text: String, to width: Int, left: Bool = false) -> String
 /// The last lines of a terminal, redrawn in place. Pure: it returns the bytes to write (ECMA-48), in one piece to avoid
 /// flicker.
 package struct LiveRegion: Sendable {
-  /// The widths of the lines that are on the screen.
   private var drawn: [Int] = []
 
   package init() {}
@@ -158,7 +155,6 @@ package struct LiveRegion: Sendable {
     return result + "\u{1B}[J"
   }
 
-  /// Erases the region and prints `above`.
   package mutating func erase(above: [String] = [], columns: Int) -> String { draw([], above: above, columns: columns) }
 
   /// Moves the cursor to the region's first row and column.

@@ -8,9 +8,8 @@ private struct WaitReasons {
   /// Whether a worker may be there, even if it cannot be seen.
   private let mayHaveWorker: Bool
   /// The worker's own reason, if no worker can start a job.
-  private let obstacle: JobWait?
+  private let obstacle: WaitReason?
   private let isNetworkAwaited: Bool
-  /// What is said of the servers that rest.
   private let rests: [ExactText: String]
   private let transfers: [ExactText: Int]
   /// By output, the names of the running jobs.
@@ -33,7 +32,7 @@ private struct WaitReasons {
     let stopped = serving.compactMap { report in report.waits.first { $0.cause != "network" } }
     obstacle =
       stopped.isEmpty || stopped.count < serving.count || isPartlyKnown
-      ? nil : JobWait(JobWait.Cause(rawValue: stopped[0].cause) ?? .other, escaped(stopped[0].reason))
+      ? nil : WaitReason(WaitReason.Cause(rawValue: stopped[0].cause) ?? .other, escaped(stopped[0].reason))
     isNetworkAwaited = serving.contains { $0.waits.contains { $0.cause == "network" } }
     rests = Dictionary(
       snapshot.servers.map { ($0.note.shown.exact, $0.sentence(now: snapshot.time)) }, uniquingKeysWith: { $1 })
@@ -58,50 +57,52 @@ private struct WaitReasons {
   }
 
   /// - Returns: nil if the job runs, or nothing is seen that it waits for.
-  func reason(for job: JobStatus) -> JobWait? {
+  func reason(for job: JobStatus) -> WaitReason? {
     switch job.state {
     case .running, .failed, .done: return nil
-    case .paused: return JobWait(.held, "held")
+    case .paused: return WaitReason(.held, "held")
     case .retrying, .interrupted, .waiting: break
     }
     if let next = job.next, next > now { return time(next, job) }
-    if !mayHaveWorker { return JobWait(.worker, "no worker runs") }
-    if let rest = (job.target?.server?.exact).flatMap({ rests[$0] }) { return JobWait(.server, rest) }
+    if !mayHaveWorker { return WaitReason(.worker, "no worker runs") }
+    if let rest = (job.target?.server?.exact).flatMap({ rests[$0] }) { return WaitReason(.server, rest) }
     if let obstacle { return obstacle }
     // As the reader has found it.
     if let wait = job.waits { return wait }
     if let output = job.target?.output?.exact, let other = outputs[output] {
-      return JobWait(.order, "\(other) runs, which has its output")
+      return WaitReason(.order, "\(other) runs, which has its output")
     }
     if let room, let size = job.total ?? job.target?.size, size > (job.bytes ?? 0), size - (job.bytes ?? 0) > room {
-      return JobWait(.space, "it needs \(shortBytes(size - (job.bytes ?? 0))), and \(shortBytes(room)) are free for it")
+      return WaitReason(
+        .space, "it needs \(shortBytes(size - (job.bytes ?? 0))), and \(shortBytes(room)) are free for it")
     }
     let server = job.target?.server
     let (slots, perHost) = limits(of: server ?? "", isLow: job.priority == .low)
     if let server = server?.exact, let perHost, transfers[server, default: 0] >= perHost {
-      return JobWait(.host, "\(job.target?.host ?? "its host") has as many transfers as allowed (\(perHost))")
+      return WaitReason(.host, "\(job.target?.host ?? "its host") has as many transfers as allowed (\(perHost))")
     }
     guard let slots, runs >= slots else { return growth(job) }
     if job.priority == .low, let all = limits.slots, runs < all {
-      return JobWait(.priority, "it is of low priority, and leaves a slot free")
+      return WaitReason(.priority, "it is of low priority, and leaves a slot free")
     }
-    return JobWait(.slots, slots == 1 ? "another job runs" : "\(runs) jobs run")
+    return WaitReason(.slots, slots == 1 ? "another job runs" : "\(runs) jobs run")
   }
 
   /// A worker gives a server more transfers one by one, unless a rule says how many it bears.
-  private func growth(_ job: JobStatus) -> JobWait? {
+  private func growth(_ job: JobStatus) -> WaitReason? {
     guard let server = job.target?.server, let most = limits.perHost, rules.most(from: server, limit: most) == nil,
       let count = transfers[server.exact], count >= ServerNote.firstTransfers
     else { return nil }
-    return JobWait(.host, "\(job.target?.host ?? "its host") has \(count) transfers, and more only if they bring more")
+    return WaitReason(
+      .host, "\(job.target?.host ?? "its host") has \(count) transfers, and more only if they bring more")
   }
 
-  private func time(_ next: Timestamp, _ job: JobStatus) -> JobWait {
+  private func time(_ next: Timestamp, _ job: JobStatus) -> WaitReason {
     let code = job.problem?.code
     if isNetworkAwaited, code == FailureCode.noNetwork.rawValue {
-      return JobWait(.network, "until the network is back, or \(next)")
+      return WaitReason(.network, "until the network is back, or \(next)")
     }
-    return JobWait(.time, "until \(next)")
+    return WaitReason(.time, "until \(next)")
   }
 
   /// A job of low priority never takes the last slot of several.

@@ -1,12 +1,10 @@
 package import Spool
 
-/// What the spool knows about a worker.
 package struct WorkerStatus: Sendable {
   /// `HOST.PID.TAG`, safe for a terminal.
   package var name: String
   /// Whether it may be alive: it has given a sign of life within the lease.
   package var isAlive: Bool
-  /// Its last sign of life.
   package var beat: Timestamp
   /// What it said then; nil if that cannot be read.
   package var report: WorkerReport?
@@ -50,6 +48,5 @@ extension ClaimName {
     owner.map { Leases(spool).isAlive($0, beat: modified, now: now) } ?? false
   }
 
-  /// ``owner`` for display.
   var shownOwner: String? { owner.map { escaped($0.text) } }
 }

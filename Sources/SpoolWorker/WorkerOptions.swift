@@ -21,7 +21,6 @@ package struct WorkerOptions: Sendable {
   package var chunkSize: UInt64 = 4 << 20
   /// The output root as an absolute path; nil for the spool's `files`.
   package var directory: String?
-  /// The schemes that jobs may use.
   package var protocols: Set<Scheme> = [.http, .https]
   package var network = NetworkOptions()
   /// The authorities to trust, whatever `defaults` say, as in ``Transfer/NetworkOptions/authorities``.
@@ -46,7 +45,6 @@ package struct WorkerOptions: Sendable {
   package var countsEachFailure = false
   /// Such a worker also ends after so many milliseconds without a byte; nil for never.
   package var longestStandstill: Int64?
-  /// The keys that jobs inherit.
   package var defaults = JobRequest()
   /// A checkpoint is written after this many bytes…
   package var checkpointBytes: UInt64 = 256 << 20
@@ -88,7 +86,6 @@ package struct WorkerOptions: Sendable {
 
 /// The result of a run. Its exit status tells the worst outcome.
 package struct RunSummary: Sendable {
-  /// Jobs whose payload was published.
   package var done = 0
   /// Jobs that wait for another attempt, after a failure or because the worker was told to stop. Exact up to the limit
   /// of ``WaitingJobs``.
@@ -105,7 +102,6 @@ package struct RunSummary: Sendable {
 
   package init() {}
 
-  /// Adds what a later worker of the same run did.
   package mutating func add(_ later: RunSummary) {
     done += later.done
     givenUp += later.givenUp
@@ -127,15 +123,11 @@ package struct JobProgress: Sendable {
 
   /// - Parameter id: a number that no other claim of the worker has had.
   package init(id: UInt64, name: FileName, bytes: UInt64?, total: UInt64?) {
-    self.id = id
-    self.name = name
-    self.bytes = bytes
-    self.total = total
+    (self.id, self.name, self.bytes, self.total) = (id, name, bytes, total)
   }
 }
 
 package struct WorkerProgress: Sendable {
-  /// In the order of their start.
   package var running: [JobProgress]
   /// Jobs that a scan found and that may start when a slot is free.
   package var waiting: Int
@@ -152,9 +144,6 @@ package struct WorkerProgress: Sendable {
 
   /// - Parameter waiting: as far as the scan has come; see ``moreWait``.
   package init(running: [JobProgress], waiting: Int, summary: RunSummary, gained: UInt64) {
-    self.running = running
-    self.waiting = waiting
-    self.summary = summary
-    self.gained = gained
+    (self.running, self.waiting, self.summary, self.gained) = (running, waiting, summary, gained)
   }
 }

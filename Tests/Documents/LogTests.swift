@@ -27,8 +27,7 @@ import Testing
 
   @Test func `spoolrun-log(7) says which fields are numbers`() throws {
     let manual = try Manual("man/spoolrun-log.7")
-    let numbers = EventField.allCases.filter(\.isNumber).map(\.rawValue)
-    #expect(manual.names("NUMBERS", "Cm").sorted() == numbers.sorted())
+    #expect(manual.names("NUMBERS", "Cm").sorted() == EventField.numbers.sorted())
   }
 
   @Test func `spool(5) names the variables of hooks`() throws {
@@ -54,15 +53,16 @@ import Testing
     }
     // `with(_:)` of digests writes these keys, and of their states this one.
     found.formUnion(DigestAlgorithm.allCases.map(\.rawValue) + ["states"])
-    #expect(found.sorted() == EventField.allCases.map(\.rawValue).sorted())
+    #expect(found.sorted() == EventField.numbers.union(EventField.texts).sorted())
   }
 
-  /// `Event("name", .level, …)`, and `log("name", …)` and `LogEntry(event: "name", …)` for the short forms of it.
+  /// `Event("name", .level, …)`, and `log("name", …)` and `return ("name", Self.facts(…` for the short forms of it.
   private static func reported() throws -> Set<Reported> {
     var found = Set(ResponseVerdict.Change.allCases.map { Reported(event: $0.rawValue, level: nil) })
     for file in filesBelow("\(SourceTree.root)/Sources/SpoolWorker") where file.hasSuffix(".swift") {
       let text = try SourceTree.lines("Sources/SpoolWorker/\(file)").joined(separator: "\n")
-      let event = /(?:Event|\blog|LogEntry)\(\s*(?:event: )?"([a-z0-9-]+)",\s*(?:\.(debug|info|warning|error)\b)?/
+      let event =
+        /(?:Event\(|\blog\(|return \((?="[a-z-]+", Self\.f))\s*"([a-z0-9-]+)",\s*(?:\.(debug|info|warning|error)\b)?/
       for match in text.matches(of: event) {
         found.insert(Reported(event: String(match.1), level: match.2.map { String($0) }))
       }

@@ -65,14 +65,8 @@ package final class Claim {
     spool: Spool, job: JobName, origin: Directory, _ files: Files, text: JobText, isRequeueNoted: Bool,
     formerOwner: FormerOwner, knownSince: Timestamp?
   ) {
-    self.isRequeueNoted = isRequeueNoted
-    self.formerOwner = formerOwner
-    self.spool = spool
-    self.job = job
-    self.origin = origin
-    self.files = files
-    self.text = text
-    self.knownSince = knownSince
+    (self.isRequeueNoted, self.formerOwner, self.spool, self.job) = (isRequeueNoted, formerOwner, spool, job)
+    (self.origin, self.files, self.text, self.knownSince) = (origin, files, text, knownSince)
     end = files.identity.size
     // If a person's last line has no newline, it is kept for them to read. A torn journal line does not count.
     needsNewline = text.hasTornTail && !text.isTornByWorker(in: origin) && !isRequeueNoted
@@ -201,7 +195,6 @@ package final class Claim {
   }
 }
 
-/// What came of the attempt to claim a job.
 package enum ClaimOutcome {
   case claimed(Claim)
   /// Another worker has it, or was faster: normal and silent.
@@ -316,7 +309,6 @@ extension Claim {
 
 /// A worker that was frozen (SIGSTOP, a suspended machine) may have lost its claims to others, whatever locks it has.
 extension Claim {
-  /// Who had a claim that was taken over.
   package enum FormerOwner: Sendable {
     /// Its lock was free, or there was none.
     case ended

@@ -44,7 +44,6 @@ extension Claims {
     }
   }
 
-  /// What to tell of a file that cannot be opened.
   private func refuse(_ name: FileName, from origin: Directory, _ error: SpoolError, now: Timestamp)
     throws(SpoolError) -> ClaimOutcome
   {

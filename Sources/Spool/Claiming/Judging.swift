@@ -79,13 +79,11 @@ package enum Unfinished: Sendable {
   /// It has changed a moment ago, and on this file system nobody can see who has it open: see
   /// ``FileSystemKind/leaseShowsAllWriters``.
   case unsettled
-  /// It has changed a moment ago, and is empty.
   case empty
   /// It has changed a moment ago, and its last line has no newline. Nobody has it open for writing, as far as the
   /// kernel says.
   case lacksNewline
 
-  /// For a person.
   package var reason: String {
     switch self {
     case .inUse: "a process has it open for writing"

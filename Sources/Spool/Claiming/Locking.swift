@@ -16,7 +16,6 @@ struct LockedJob {
   let source: Path
   /// Whether `source` is the claim's name already.
   let isNamed: Bool
-  /// Of a claim.
   let formerOwner: Claim.FormerOwner
   /// What the kernel said of those who have it open for writing; nil if it was not asked.
   let lease: LeaseAnswer?
@@ -125,7 +124,6 @@ extension Claims {
     return try reject(name, from: origin, Defect(line: nil, reason: "not a regular file: a job is a plain text file"))
   }
 
-  /// What to tell of a claim that another worker has locked.
   private func lockedOutcome(_ claim: Path, _ status: FileStatus, now: Timestamp) throws(SpoolError) -> ClaimOutcome {
     guard let name = claim.name, let owner = ClaimName(name)?.owner, owner.text != spool.owner.text,
       let end = try Leases(spool).restOfSilence(name, status, now: now)

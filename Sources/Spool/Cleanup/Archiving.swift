@@ -1,7 +1,6 @@
 internal import Glibc
 internal import SystemPackage
 
-/// Moves receipts from `done/`.
 extension Archive {
   /// Moves a receipt here.
   /// - Parameter time: when the job was done.

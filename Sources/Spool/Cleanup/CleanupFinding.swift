@@ -1,6 +1,5 @@
 /// Something that a clean-up removed, or found and left alone.
 package struct CleanupFinding: Sendable {
-  /// What a file is, and whether it is removed.
   package enum Kind: String, Sendable {
     /// Data in `partial/` or set aside in `failed/` whose job is gone.
     case orphan
@@ -46,9 +45,6 @@ package struct CleanupFinding: Sendable {
   ) {
     self.kind = kind
     place = path.display
-    self.bytes = bytes
-    self.count = count
-    self.output = output
-    self.obstacle = obstacle
+    (self.bytes, self.count, self.output, self.obstacle) = (bytes, count, output, obstacle)
   }
 }

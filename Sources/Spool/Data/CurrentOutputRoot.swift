@@ -30,9 +30,7 @@ package final class CurrentOutputRoot {
 
   /// - Parameter location: as for ``OutputRoot/init(_:spool:)``.
   package init(_ location: String?, spool: Spool, reach: OutputReach = .below) throws(OutputRootProblem) {
-    self.location = location
-    self.spool = spool
-    self.reach = reach
+    (self.location, self.spool, self.reach) = (location, spool, reach)
     root = try Self.open(location, spool, reach)
   }
 
@@ -59,7 +57,6 @@ package final class CurrentOutputRoot {
     return root
   }
 
-  /// The file system of the root that was opened last.
   package var fileSystem: FileSystem? { root.fileSystem }
 
   /// The place of `output`. Missing directories are made.

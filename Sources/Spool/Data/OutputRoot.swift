@@ -19,8 +19,7 @@ package final class OutputRoot {
   /// - Parameter location: an absolute path, or nil for `files` in the spool.
   /// - Throws: ``SpoolError``, ENOENT where there is no such directory.
   package init(_ location: String?, spool: Spool) throws(SpoolError) {
-    self.location = location
-    self.spool = spool
+    (self.location, self.spool) = (location, spool)
     let path = location.map { Path($0) } ?? Path(.files)
     // The root itself may be a link: it is the administrator's choice, not a job's.
     let base = location == nil ? spool.root : AT_FDCWD
@@ -29,7 +28,6 @@ package final class OutputRoot {
     fileSystem = FileSystem(root.file, root.identity, FileSystemKind(type: try root.file.fileSystemType()))
   }
 
-  /// Whether `output` leads to the directory of `place`.
   func leads(to place: OutputPlace, _ output: OutputPath) throws(SpoolError) -> Bool {
     do throws(SpoolError) {
       return try open(output, creating: false).parent.isSame(as: place.parent)
@@ -254,7 +252,6 @@ package struct NamedRoots {
   }
 }
 
-/// How a payload compares with its receipt.
 package enum PayloadCheck: Sendable {
   /// No regular file has the name.
   case missing
@@ -303,9 +300,7 @@ package final class OutputPlace {
   private var spool: Spool { root.spool }
 
   init(chain: [OpenDirectory], name: Path, below root: OutputRoot) {
-    self.chain = chain
-    self.name = name
-    self.root = root
+    (self.chain, self.name, self.root) = (chain, name, root)
   }
 
   var parent: OpenDirectory { chain[chain.count - 1] }
@@ -319,7 +314,6 @@ package final class OutputPlace {
     case otherFileSystem
   }
 
-  /// The status of the file here; nil when there is none.
   package func status() throws(SpoolError) -> FileStatus? {
     try spool.system.statusIfPresent(parent.number, name)
   }
@@ -438,7 +432,6 @@ package final class OutputPlace {
 
   package func discard(_ copy: OutputCopy) throws(SpoolError) { try removeIfPresent(copy.target.path) }
 
-  /// Opens the file that is at the output, to read its checksum.
   package func openExisting() throws(SpoolError) -> ExistingOutput {
     let file = try spool.system.open(parent.number, name, O_RDONLY | Spool.jobFlags)
     let status = try file.status()
@@ -453,8 +446,7 @@ package final class OutputCopy: Sendable {
   private let length: UInt64
 
   init(source: SharedFile, length: UInt64, target: consuming OwnedFile) {
-    self.source = source
-    self.length = length
+    (self.source, self.length) = (source, length)
     self.target = target
   }
 
@@ -477,13 +469,11 @@ package final class OutputCopy: Sendable {
 
 /// A file that has the name of an output already.
 package final class ExistingOutput {
-  /// The file's status when it was opened.
   package let status: FileStatus
   private let file: SharedFile
 
   init(file: SharedFile, status: FileStatus) {
-    self.file = file
-    self.status = status
+    (self.file, self.status) = (file, status)
   }
 
   /// Reads all of it.
@@ -514,7 +504,6 @@ struct OpenDirectory: Sendable {
 
   var number: Int32 { file.number }
   var path: Path { file.path }
-  /// Makes the names in it durable.
   var flush: Flush { Flush(file, identity) }
 
   func isSame(as other: OpenDirectory) -> Bool { identity.isSameFile(as: other.identity) }

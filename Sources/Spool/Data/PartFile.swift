@@ -12,7 +12,6 @@ package final class PartFile {
   /// The digests of all ``length`` bytes; see ``adopt(_:)``.
   private var digests: RunningDigests
   package private(set) var algorithms: Set<DigestAlgorithm>
-  /// By which its pieces are checked; nil if there is none.
   package let pieces: PieceList?
 
   /// Whether the call that opened it has made it, so that no other worker can have had it open before.
@@ -35,9 +34,7 @@ package final class PartFile {
     spool: Spool, file: SharedFile, status: FileStatus, isNew: Bool = true, _ algorithms: Set<DigestAlgorithm>,
     _ pieces: PieceList?
   ) {
-    self.spool = spool
-    self.isNew = isNew
-    self.pieces = pieces
+    (self.spool, self.isNew, self.pieces) = (spool, isNew, pieces)
     let states = DigestStates(algorithms, pieces: pieces)
     self.algorithms = states.algorithms
     digests = RunningDigests(states)
@@ -82,11 +79,7 @@ package final class PartFile {
   }
 
   /// A file that was found at the data's name, and locked.
-  private struct Found {
-    let file: SharedFile
-    var status: FileStatus
-    let isNew: Bool
-  }
+  private typealias Found = (file: SharedFile, status: FileStatus, isNew: Bool)
 
   private static func lock(_ job: JobName, in spool: Spool, isOwnersFrozen: Bool) throws(SpoolError) -> Found? {
     let path = Path(.partial, job.part)
@@ -105,7 +98,7 @@ package final class PartFile {
       try removeTemporaryNames(of: job.part, status, in: spool)
       status = try file.status()
     }
-    return Found(file: file.shared(), status: status, isNew: isNew)
+    return (file.shared(), status, isNew)
   }
 
   /// The rename of new data from `tmp/` to its place, cut by a power failure: btrfs can have made the new name durable
@@ -127,7 +120,6 @@ package final class PartFile {
     PartCopy(spool: spool, source: file, temporary: spool.temporary(owner.part), length: length)
   }
 
-  /// The data by its new inode.
   package func replaced(by copy: PartCopy.Result) -> PartFile {
     PartFile(spool: spool, file: copy.file, status: copy.status, algorithms, pieces)
   }
@@ -178,7 +170,6 @@ package final class PartFile {
     try file.write(bytes, at: Int64(offset))
   }
 
-  /// nil without a list of pieces.
   package var pieceReading: PieceReading? { pieces.map { PieceReading(list: $0, file: file, size: length) } }
 
   /// Which pieces are wrong, as far as is known without waiting.
@@ -236,7 +227,6 @@ package final class PartFile {
   /// The part of the page cache that has this file's pages.
   package var cache: DataCache { DataCache(file: file) }
 
-  /// For a child process that reads it.
   package var descriptor: Int32 { file.number }
 
   package var flush: Flush { Flush(dataOf: file, identity) }
@@ -262,7 +252,6 @@ package final class PartFile {
     if let mode { try file.setPermissions(mode.bits) }
   }
 
-  /// Shows whether the file was changed.
   package func stamp() throws(SpoolError) -> FileStatus.Stamp { try file.status().stamp }
 
   /// Takes the digests of the whole file, as ``ChecksumReading`` found it.
@@ -311,7 +300,6 @@ package struct PartCopy: Sendable {
   let spool: Spool
   let source: SharedFile
   let temporary: Path
-  /// Bytes to copy.
   let length: UInt64
 
   /// Copies the data and gives the copy its name; on any thread, because gigabytes take minutes.
@@ -349,7 +337,6 @@ package struct ChecksumReading: Sendable {
   let end: UInt64
   /// See ``PartFile/reading(from:to:rewritingFrom:)``.
   var rewritingFrom: UInt64?
-  /// Where the stretch is copied to.
   private var copy: SharedFile?
 
   init(file: SharedFile, start: Mark, end: UInt64, rewritingFrom: UInt64? = nil) {

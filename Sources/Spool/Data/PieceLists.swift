@@ -47,7 +47,6 @@ package struct PieceLists {
   }
 }
 
-/// A piece of a file, to be read.
 package struct PieceReading: Sendable {
   let list: PieceList
   let file: SharedFile

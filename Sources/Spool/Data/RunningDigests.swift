@@ -18,7 +18,6 @@ final class RunningDigests {
     for index in atOnce.indices { atOnce[index].update(bytes) }
   }
 
-  /// More bytes may have to wait.
   var isFull: Bool { beside?.isFull ?? false }
 
   /// Those of all bytes so far; waits for the thread.
@@ -59,16 +58,12 @@ final class HashingQueue: @unchecked Sendable {
   /// To hand fewer bytes over takes longer than to compute their digest.
   private static let small = 32 << 10
 
-  private struct Piece {
-    /// What keeps `bytes` in memory.
-    let block: Block
-    let bytes: UnsafeRawBufferPointer
-  }
+  /// Bytes, and the block that keeps them in memory.
+  private typealias Piece = (block: Block, bytes: UnsafeRawBufferPointer)
 
   private var digests: [HashState]
   /// To be read after ``finish()``.
   private(set) var pieces: PieceState?
-  /// What `pieces` says.
   private var wrong = WrongPieces()
   private var waiting: [Piece] = []
   private var isRunning = false
@@ -93,7 +88,7 @@ final class HashingQueue: @unchecked Sendable {
   /// - Parameter block: the memory that they are in; nil for other memory, from which they are copied.
   func update(_ bytes: UnsafeRawBufferPointer, in block: Block? = nil) {
     if let block {
-      if !takeSmall(bytes) { handOver(Piece(block: block, bytes: bytes)) }
+      if !takeSmall(bytes) { handOver((block, bytes)) }
       return
     }
     var rest = bytes
@@ -110,7 +105,7 @@ final class HashingQueue: @unchecked Sendable {
   private func copy(_ bytes: UnsafeRawBufferPointer) -> Piece {
     let block = Block()
     block.memory.copyMemory(from: bytes)
-    return Piece(block: block, bytes: UnsafeRawBufferPointer(rebasing: block.memory[..<bytes.count]))
+    return (block, UnsafeRawBufferPointer(rebasing: block.memory[..<bytes.count]))
   }
 
   private func takeSmall(_ bytes: UnsafeRawBufferPointer) -> Bool {

@@ -24,7 +24,6 @@ package struct FileSystemTraits: Sendable, Equatable {
     case missing
   }
 
-  /// Its type, and so what its answers are worth.
   package let kind: FileSystemKind
   /// Its type as proc_pid_mountinfo(5) has it, such as `fuse.bindfs`.
   package let type: String
@@ -34,10 +33,8 @@ package struct FileSystemTraits: Sendable, Equatable {
   package var locks = Locks.exclude
   /// What a job that is still being written can be told by (F_SETLEASE).
   package var leases = Leases.showWriters
-  /// RENAME_NOREPLACE; see renameat2(2).
   package var renamesWithoutReplacing = true
   package var exchangesNames = true
-  /// link(2).
   package var links = true
   /// O_TMPFILE; see open(2).
   package var unnamedFiles = true
@@ -101,7 +98,6 @@ package struct FileSystemTraits: Sendable, Equatable {
     return found
   }
 
-  /// What was found, one line each.
   package var lines: [(name: String, value: String)] {
     [
       ("locks", lockText), ("writers", writerText),

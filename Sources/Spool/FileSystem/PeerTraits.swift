@@ -71,7 +71,6 @@ package struct PeerTraits: Sendable, Equatable {
     return found
   }
 
-  /// What was found, one line each.
   package var lines: [(name: String, value: String)] {
     if areTwoSpools { return [] }
     return [

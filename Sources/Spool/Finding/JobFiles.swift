@@ -38,7 +38,6 @@ extension JobSearch {
     }
   }
 
-  /// The same for all archived receipts.
   package func eachArchived(
     modifiedSince: Int64 = .min, _ body: (JobFile) throws(SpoolError) -> Void
   ) throws(SpoolError) {

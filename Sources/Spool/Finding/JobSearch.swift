@@ -3,7 +3,6 @@ internal import SystemPackage
 
 /// Where a job file is: a directory of the spool and its name there, which in `cur/` ends in the owner.
 package struct JobPlace: Hashable, Sendable {
-  /// The directory that the job is in: its state.
   package let directory: Directory
   /// The file's name there; in `cur` with the owner's.
   package let name: FileName
@@ -18,11 +17,8 @@ package struct JobPlace: Hashable, Sendable {
   var path: Path { Path(directory, name) }
 }
 
-package struct FoundJob: Sendable {
-  /// Where it was when it was read.
-  package let place: JobPlace
-  package let text: JobText
-}
+/// A job, and where it was when it was read.
+package typealias FoundJob = (place: JobPlace, text: JobText)
 
 /// Finding jobs by their names in any state, and by what they ask for.
 package struct JobSearch {
@@ -201,7 +197,7 @@ package struct JobSearch {
     guard let status = try orNil(spool.status(directory, name), where: \.isUnreadable), status.isRegular,
       let text = try orNil(job(directory, name), where: \.isUnreadable)
     else { return nil }
-    return FoundJob(place: JobPlace(directory: directory, name: name, inode: status.inode), text: text)
+    return (JobPlace(directory: directory, name: name, inode: status.inode), text)
   }
 }
 

@@ -4,7 +4,6 @@
 /// Names are kept as hashes of 64 bits. Two of one hash do no harm: the spool is asked again.
 package struct KnownJobs {
   private let spool: Spool
-  /// Where each name was seen.
   private var directories: [Int: Directory] = [:]
 
   /// - Throws: ``SpoolError``, EACCES where the caller may only drop.
@@ -36,7 +35,6 @@ package struct KnownJobs {
     return try JobSearch(spool).job(named: name).map { .found($0.text) }
   }
 
-  /// Takes note of a job that was dropped since.
   package mutating func insert(_ name: JobName) { note(name.fileName, in: .new) }
 }
 

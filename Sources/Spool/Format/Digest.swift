@@ -7,23 +7,26 @@ package enum DigestAlgorithm: String, CaseIterable, Sendable {
   case crc32, sha256, sha512, sha1, md5, blake2b, sha3 = "sha3-256", crc32c, crc64nvme
 
   /// `kind`: as ``HashState`` computes it; nil for CRC-32, which is computed at once, by ``Checksum``.
-  private var row: (title: String, digits: Int, kind: Int32?) {
+  /// `isStrong`: nobody can make another file that has it. `isNew`: workers of version 0.2 do not know the key.
+  private var row: (title: String, digits: Int, kind: Int32?, isStrong: Bool, isNew: Bool) {
     switch self {
-    case .crc32: ("CRC-32", 8, nil)
-    case .md5: ("MD5", 32, Int32(SPOOLRUN_MD5))
-    case .sha1: ("SHA-1", 40, Int32(SPOOLRUN_SHA1))
-    case .sha256: ("SHA-256", 64, Int32(SPOOLRUN_SHA256))
-    case .sha512: ("SHA-512", 128, Int32(SPOOLRUN_SHA512))
-    case .blake2b: ("BLAKE2b", 128, Int32(SPOOLRUN_BLAKE2B))
-    case .sha3: ("SHA3-256", 64, Int32(SPOOLRUN_SHA3_256))
-    case .crc32c: ("CRC-32C", 8, Int32(SPOOLRUN_CRC32C))
-    case .crc64nvme: ("CRC-64/NVME", 16, Int32(SPOOLRUN_CRC64NVME))
+    case .crc32: ("CRC-32", 8, nil, false, false)
+    case .md5: ("MD5", 32, Int32(SPOOLRUN_MD5), false, false)
+    case .sha1: ("SHA-1", 40, Int32(SPOOLRUN_SHA1), false, false)
+    case .sha256: ("SHA-256", 64, Int32(SPOOLRUN_SHA256), true, false)
+    case .sha512: ("SHA-512", 128, Int32(SPOOLRUN_SHA512), true, false)
+    case .blake2b: ("BLAKE2b", 128, Int32(SPOOLRUN_BLAKE2B), true, true)
+    case .sha3: ("SHA3-256", 64, Int32(SPOOLRUN_SHA3_256), true, true)
+    case .crc32c: ("CRC-32C", 8, Int32(SPOOLRUN_CRC32C), false, true)
+    case .crc64nvme: ("CRC-64/NVME", 16, Int32(SPOOLRUN_CRC64NVME), false, true)
     }
   }
 
   package var title: String { row.title }
   package var digits: Int { row.digits }
   var kind: Int32? { row.kind }
+  var isStrong: Bool { row.isStrong }
+  var isNew: Bool { row.isNew }
   /// Whether this machine can compute it: BLAKE2b needs a library that few have.
   var isAvailable: Bool { kind.map { spoolrun_digest_is_available($0) != 0 } ?? true }
 
@@ -82,10 +85,8 @@ package struct Digest: Hashable, Sendable, CustomStringConvertible {
     self.init(algorithm, digits: hexadecimal(bytes[..<count]))
   }
 
-  /// The digest of the bytes that `state` has taken in.
   init(_ state: HashState) { self.init(state.algorithm, digits: hexadecimal(state.value[...])) }
 
-  /// Of a text in UTF-8.
   init(_ algorithm: DigestAlgorithm, of text: String) {
     var state = HashState(algorithm)
     Array(text.utf8).withUnsafeBytes { state.update($0) }
@@ -107,7 +108,6 @@ package struct Digests: Hashable, Sendable {
     for digest in digests { self[digest.algorithm] = digest }
   }
 
-  /// Those among the fields of a journal line.
   package init(_ fields: Fields) {
     all = DigestAlgorithm.allCases.compactMap { algorithm in
       fields[algorithm.rawValue].flatMap { Digest(algorithm, $0) }
@@ -137,14 +137,12 @@ package struct Digests: Hashable, Sendable {
 }
 
 extension Fields {
-  /// This and a field for each of `digests`.
   package consuming func with(_ digests: Digests) -> Fields {
     for digest in digests.all { add(digest.algorithm.rawValue, digest) }
     return self
   }
 }
 
-/// In what a payload differs from what it must be.
 package struct Mismatch: Sendable, Equatable {
   package enum Property: Sendable, Equatable {
     case size
@@ -204,16 +202,7 @@ package struct SumLine: Sendable, Equatable {
 
   /// As GNU coreutils escape a name: a backslash at the start of the line shows it (sha256sum(1)).
   private static func escaped(_ path: String) -> String {
-    var result = ""
-    for scalar in path.unicodeScalars {
-      switch scalar {
-      case "\\": result += "\\\\"
-      case "\n": result += "\\n"
-      case "\r": result += "\\r"
-      default: result.unicodeScalars.append(scalar)
-      }
-    }
-    return result
+    path.replacing { ["\\": "\\\\", "\n": "\\n", "\r": "\\r"][$0] }
   }
 }
 
@@ -229,7 +218,6 @@ package struct Checksum: Hashable, Sendable, CustomStringConvertible {
   package init() { value = 0 }
   package init(value: UInt32) { self.value = value }
 
-  /// Of a text in UTF-8.
   init(of text: String) {
     self.init()
     Array(text.utf8).withUnsafeBytes { update($0) }
@@ -252,7 +240,6 @@ package struct Checksum: Hashable, Sendable, CustomStringConvertible {
   package var description: String { hexadecimal(UInt64(value), digits: 8).uppercased() }
 }
 
-/// A running digest.
 struct HashState: Sendable, Hashable {
   private enum Running: Sendable {
     case crc32(Checksum)
@@ -290,7 +277,6 @@ struct HashState: Sendable, Hashable {
     }
   }
 
-  /// The digest of the bytes so far.
   var value: [UInt8] {
     switch running {
     case .crc32(let checksum): return withUnsafeBytes(of: checksum.value.bigEndian) { Array($0) }

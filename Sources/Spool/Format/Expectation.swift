@@ -4,14 +4,10 @@ package struct Expectation: Sendable, Equatable {
   package var size: UInt64?
   /// All of these have to agree.
   package var digests: Digests
-  /// The list of the pieces, all of which have to agree.
   package var pieces: PieceKey?
 
-  /// Without arguments, any payload will do.
   package init(size: UInt64? = nil, digests: Digests = Digests(), pieces: PieceKey? = nil) {
-    self.size = size
-    self.digests = digests
-    self.pieces = pieces
+    (self.size, self.digests, self.pieces) = (size, digests, pieces)
   }
 
   /// Whether a payload that is this is also what `wish` says, as far as both say it.
@@ -51,7 +47,6 @@ package struct Expectation: Sendable, Equatable {
 package struct DigestStates: Hashable, Sendable {
   /// In the order of ``DigestAlgorithm``. CRC-32 is always there.
   private(set) var all: [HashState]
-  /// Those of the pieces, if the job has a list of them.
   package private(set) var pieces: PieceState?
   /// The same as a journal line has it, until the list is known.
   private var savedPieces: String?
@@ -83,16 +78,12 @@ package struct DigestStates: Hashable, Sendable {
 
   package var algorithms: Set<DigestAlgorithm> { Set(all.map(\.algorithm)) }
 
-  /// These without those that are neither CRC-32 nor in `algorithms`; nil where one of `algorithms` is missing.
-  package func narrowed(to algorithms: Set<DigestAlgorithm>) -> DigestStates? {
-    if !algorithms.isSubset(of: self.algorithms) { return nil }
-    return DigestStates(all.filter { $0.algorithm == .crc32 || algorithms.contains($0.algorithm) })
-  }
-
-  /// The same with those of the pieces in `list`; nil where these are missing.
+  /// These without those that are neither CRC-32 nor in `algorithms`, and with those of the pieces in `list`; nil where
+  /// one of them is missing.
   /// - Parameter length: the number of bytes before the states.
-  fileprivate func narrowed(to algorithms: Set<DigestAlgorithm>, _ list: PieceList?, length: UInt64) -> DigestStates? {
-    guard var result = narrowed(to: algorithms) else { return nil }
+  func narrowed(to algorithms: Set<DigestAlgorithm>, _ list: PieceList? = nil, length: UInt64 = 0) -> DigestStates? {
+    if !algorithms.isSubset(of: self.algorithms) { return nil }
+    var result = DigestStates(all.filter { $0.algorithm == .crc32 || algorithms.contains($0.algorithm) })
     guard let list else { return result }
     let known = pieces.flatMap { $0.list.key == list.key ? $0 : nil }
     result.pieces = known ?? savedPieces.flatMap { PieceState($0, of: list, length: length) }
@@ -134,11 +125,9 @@ package struct Mark: Sendable, Hashable {
   }
 
   package init(offset: UInt64, states: DigestStates) {
-    self.offset = offset
-    self.states = states
+    (self.offset, self.states) = (offset, states)
   }
 
-  /// Without other digests than CRC-32.
   package init(offset: UInt64, checksum: Checksum) {
     self.init(offset: offset, states: DigestStates([HashState(checksum)]))
   }

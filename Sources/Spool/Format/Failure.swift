@@ -39,7 +39,6 @@ package enum FailureCode: String, CaseIterable, Sendable {
   case noVerifier = "no-verifier"
   case noPieces = "no-pieces"
 
-  /// Whether another attempt can succeed.
   package enum Class: String, Sendable { case temporary, permanent }
 
   package enum Blame: Sendable {
@@ -56,19 +55,15 @@ package enum FailureCode: String, CaseIterable, Sendable {
   /// What may help at once, beside waiting.
   package enum OtherWay: Sendable { case connection, addressFamily, request }
 
-  /// All that depends on a code.
   package struct Row: Sendable {
     /// See ``Failure/failureClass`` for what else decides.
     package let failureClass: Class
     package let blame: Blame
-    /// What a person may do.
     package let advice: String
     /// Whether an attempt that ends so counts against `attempts:`. Also true for a server's failure: that one counts
     /// against no job as long as its server rests (``Failure/rest``).
     package var burnsAttempt = true
-    /// Whether a response broke off.
     package var isCut = false
-    /// Whether the data is not what the job asked for.
     package var isMismatch = false
     /// Whether another server would fail with the same error now.
     package var isOfAllServers = false
@@ -80,7 +75,6 @@ package enum FailureCode: String, CaseIterable, Sendable {
     package var needsURL = false
     /// A response led to it.
     fileprivate var isAnswer = false
-    /// Whether a server has answered about the resource.
     package var showsAnswer: Bool { isAnswer || isMismatch }
 
     fileprivate init(_ failureClass: Class, _ blame: Blame, _ advice: String, _ more: (inout Row) -> Void = { _ in }) {
@@ -314,7 +308,6 @@ package enum FailureCode: String, CaseIterable, Sendable {
     return "mismatch-\(digest.rawValue)"
   }
 
-  /// nil for a text that is no code.
   package init?(label: String) {
     guard let code = Self.status(of: label) == nil ? Self.byLabel[label] : .http else { return nil }
     self = code
@@ -325,7 +318,6 @@ package enum FailureCode: String, CaseIterable, Sendable {
     label.begins(with: "http-") ? Int(label.dropFirst(5)) : nil
   }
 
-  /// nil for a text that is no code.
   package static func row(of label: String) -> Row? {
     status(of: label).map { row(status: $0) } ?? byLabel[label]?.row
   }
@@ -350,7 +342,6 @@ package struct Failure: Error, Sendable {
   /// A refusal that may be temporary although its status is not: the job has bytes of the file already, or the host
   /// that refused was named only by a redirect, as when a signed link has expired.
   package let mayPass: Bool
-  /// What else the attempt tried, for a person.
   package var tried: String?
   /// `HOST:PORT` of the proxy, for ``FailureCode/proxy``.
   package var proxy: String?
@@ -366,24 +357,16 @@ package struct Failure: Error, Sendable {
     _ code: FailureCode, _ reason: String, status: Int? = nil, expected: String? = nil, found: String? = nil,
     line: Int? = nil, retryAfter: Int? = nil, mayPass: Bool = false
   ) {
-    self.mayPass = mayPass
-    self.code = code
-    self.status = status
-    self.reason = reason
-    self.expected = expected
-    self.found = found
-    self.line = line
-    self.retryAfter = retryAfter
+    (self.mayPass, self.code, self.status, self.reason, self.expected) = (mayPass, code, status, reason, expected)
+    (self.found, self.line, self.retryAfter) = (found, line, retryAfter)
   }
 
   package var label: String { code.label(status: status ?? 0, digest: digest) }
 
   package var blame: FailureCode.Blame { status.map { FailureCode.row(status: $0) }?.blame ?? code.blame }
 
-  /// Whether an attempt that ends so counts against `attempts:`.
   package var burnsAttempt: Bool { rest == nil && code.burnsAttempt }
 
-  /// Whether another attempt may succeed.
   package var failureClass: FailureCode.Class {
     if isFinal { return .permanent }
     guard code == .http, let status else { return code.failureClass }

@@ -1,8 +1,6 @@
 /// The value of a journal line: words, `key=token` and `key="quoted"` (spool.5, JOURNAL).
 package struct Fields: Sendable, Equatable {
-  /// The words without a key, in front.
   package private(set) var words: [String] = []
-  /// The fields `key=value`, in their order.
   package private(set) var named: [(key: String, value: String)] = []
 
   /// A value of words alone; ``with(_:_:)`` adds fields.

@@ -64,12 +64,10 @@ package struct FileName: Hashable, Sendable {
   /// One name in a directory: not empty, without a slash, and neither `.` nor `..`.
   package var isEntry: Bool { !bytes.isEmpty && !bytes.contains(0x2F) && bytes != [0x2E] && bytes != [0x2E, 0x2E] }
 
-  /// The end of the name of a record in `failed/`.
   package static let recordSuffix = Array(".record".utf8)
   /// The end of the name of a job's data.
   package static let dataSuffix = Array(".part".utf8)
 
-  /// `NAME.part`: the data of a job of this name.
   package var data: FileName { FileName(bytes + Self.dataSuffix) }
 
   package var isData: Bool { bytes.suffix(Self.dataSuffix.count) == Self.dataSuffix[...] }
@@ -87,7 +85,6 @@ package struct FileName: Hashable, Sendable {
   /// The name is too long to be in its record's name as a whole.
   var hasLongRecord: Bool { bytes.count > Self.maximumLength - Self.recordSuffix.count }
 
-  /// The record in `failed/` of what is no job and has this name.
   package var record: FileName {
     FileName(Array(bytes.prefix(Self.maximumLength - Self.recordSuffix.count)) + Self.recordSuffix)
   }
@@ -115,10 +112,8 @@ package struct Path: Hashable, Sendable {
   /// An entry of the directory that the path is relative to.
   package init(_ name: FileName) { bytes = name.bytes }
 
-  /// An entry of the directory that this is the path of.
   func appending(_ name: FileName) -> Path { Path(bytes + [0x2F] + name.bytes) }
 
-  /// For terminals, logs and records: ``escaped(_:)``.
   package var display: String { escaped(bytes) }
 
   var name: FileName? {
@@ -127,7 +122,6 @@ package struct Path: Hashable, Sendable {
     return FileName(Array(bytes[start...last]))
   }
 
-  /// The directory of the spool that it leads into.
   var directory: Directory? { Directory(rawValue: String(decoding: bytes.prefix { $0 != 0x2F }, as: UTF8.self)) }
 
   func withCString<Result>(_ body: (UnsafePointer<CChar>) -> Result) -> Result {

@@ -15,7 +15,6 @@ package struct OutputPath: Sendable, Hashable {
   /// All parts, with slashes between them.
   package var text: String { (parents + [name]).joined(separator: "/") }
 
-  /// nil for what ``defect(of:)`` names.
   package init?(_ text: String) {
     guard Self.defect(of: text) == nil else { return nil }
     var components = Self.components(of: text)

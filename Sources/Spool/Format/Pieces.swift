@@ -117,7 +117,6 @@ package final class PieceList: Sendable, Equatable {
 
   package static func == (left: PieceList, right: PieceList) -> Bool { left.key == right.key }
 
-  /// Bytes of the file that it can be of.
   package var sizes: ClosedRange<UInt64> { UInt64(count - 1) * key.length + 1...UInt64(count) * key.length }
 
   /// The bytes of a piece, counted from 0, in a file of `size` bytes.
@@ -237,11 +236,9 @@ package struct PieceState: Sendable {
   }
 }
 
-/// What a running check of the pieces says.
 package struct WrongPieces: Sendable, Equatable {
   /// How many of the last ones were wrong.
   package let inRow: Int
-  /// See ``PieceState/isFull``.
   package let isFull: Bool
 
   init(_ state: PieceState? = nil) { (inRow, isFull) = (state?.inRow ?? 0, state?.isFull ?? false) }

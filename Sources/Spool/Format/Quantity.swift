@@ -1,4 +1,3 @@
-/// What is wrong with a job or with `defaults`, and where.
 package struct Defect: Error, Sendable, Equatable, CustomStringConvertible {
   /// Counted from 1; nil when it concerns the whole file.
   package let line: Int?
@@ -7,8 +6,7 @@ package struct Defect: Error, Sendable, Equatable, CustomStringConvertible {
 
   /// - Parameter reason: free of control bytes and of header values.
   package init(line: Int?, reason: String) {
-    self.line = line
-    self.reason = reason
+    (self.line, self.reason) = (line, reason)
   }
 
   package var description: String { line.map { "line \($0): \(reason)" } ?? reason }

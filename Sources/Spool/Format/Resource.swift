@@ -61,8 +61,7 @@ package struct Resource: Sendable, Hashable {
   package let query: Checksum?
 
   package init(place: String, query: Checksum?) {
-    self.place = place
-    self.query = query
+    (self.place, self.query) = (place, query)
   }
 
   /// - Parameter query: without the question mark.
@@ -119,7 +118,6 @@ package struct RemoteVersion: Sendable, Equatable {
   package var coding: String?
   /// The bytes were decoded as they came, so no validator says where they would continue.
   package var isDecoded = false
-  /// The digests of the whole representation that the server stated.
   package var stated: Digests
   /// A person says that the job's new URL leads to the same file: a response with this size and validator is of the
   /// same resource.
@@ -130,14 +128,8 @@ package struct RemoteVersion: Sendable, Equatable {
     mirror: Int, size: UInt64?, etag: String?, modified: String?, ignoresIfRange: Bool = false,
     resource: Resource? = nil, type: String? = nil, stated: Digests = Digests()
   ) {
-    self.mirror = mirror
-    self.size = size
-    self.etag = etag
-    self.modified = modified
-    self.ignoresIfRange = ignoresIfRange
-    self.resource = resource
-    self.type = type
-    self.stated = stated
+    (self.mirror, self.size, self.etag, self.modified) = (mirror, size, etag, modified)
+    (self.ignoresIfRange, self.resource, self.type, self.stated) = (ignoresIfRange, resource, type, stated)
   }
 
   /// The ETag if it is a strong one (RFC 9110 section 8.8.3).
@@ -237,7 +229,6 @@ package struct DataSource: Sendable, Equatable {
     if place == nil, resolve == nil { return nil }
   }
 
-  /// Whether both are the same, as far as they say it.
   package func isSame(as other: DataSource) -> Bool {
     place == other.place && resolve == other.resolve && (query == other.query || query == nil || other.query == nil)
   }

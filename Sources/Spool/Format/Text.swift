@@ -15,7 +15,6 @@ package struct ExactText: Hashable, Comparable, Sendable {
     one.text.utf8.lexicographicallyPrecedes(other.text.utf8)
   }
 
-  /// Adds the bytes, and where they end.
   package func hash(into hasher: inout Hasher) {
     var text = text
     text.withUTF8 { hasher.combine(bytes: UnsafeRawBufferPointer($0)) }
@@ -26,11 +25,9 @@ package struct ExactText: Hashable, Comparable, Sendable {
 extension StringProtocol {
   package var exact: ExactText { ExactText(text: String(self)) }
 
-  /// Whether its first bytes are these.
   @inlinable
   package func begins(with start: some StringProtocol) -> Bool { utf8.starts(with: start.utf8) }
 
-  /// Whether its last bytes are these.
   @inlinable
   package func ends(with end: some StringProtocol) -> Bool { utf8.reversed().starts(with: end.utf8.reversed()) }
 
@@ -99,16 +96,20 @@ package func escaped(_ string: some StringProtocol) -> String { escaped(Array(st
 /// `text` in quotes, with a backslash before each `"` and `\`.
 /// - Parameter escape: what to write for a character that is unsafe to show (``isUnsafeForDisplay(_:)``).
 package func doubleQuoted(_ text: String, escape: (Unicode.Scalar) -> String) -> String {
-  var result = "\""
-  for scalar in text.unicodeScalars {
-    switch scalar {
-    case "\"": result += "\\\""
-    case "\\": result += "\\\\"
-    case _ where isUnsafeForDisplay(scalar): result += escape(scalar)
-    default: result.unicodeScalars.append(scalar)
+  let inner = text.replacing { scalar in
+    scalar == "\"" || scalar == "\\" ? "\\\(scalar)" : isUnsafeForDisplay(scalar) ? escape(scalar) : nil
+  }
+  return "\"\(inner)\""
+}
+
+extension String {
+  /// The text with other characters in place of some.
+  /// - Parameter replacement: nil for a character that stays.
+  package func replacing(_ replacement: (Unicode.Scalar) -> String?) -> String {
+    unicodeScalars.reduce(into: "") { result, scalar in
+      if let text = replacement(scalar) { result += text } else { result.unicodeScalars.append(scalar) }
     }
   }
-  return result + "\""
 }
 
 /// Characters that control a terminal, or change the direction of the text after them.
@@ -125,7 +126,6 @@ package func hexadecimal(_ value: UInt64, digits: Int) -> String {
   return String(repeating: "0", count: max(0, digits - text.count)) + text
 }
 
-/// Whether the byte is a hexadecimal digit, in either case.
 package func isHexDigit(_ byte: UInt8) -> Bool {
   switch byte {
   case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "a")...UInt8(ascii: "f"),
@@ -157,7 +157,6 @@ package func trimmed(_ text: Substring) -> Substring {
 package func isBlank(_ byte: UInt8) -> Bool { byte == 0x20 || byte == 0x09 }
 
 extension [UInt8] {
-  /// Adds the text's UTF-8, as one block.
   mutating func append(utf8Of text: String) {
     var text = text
     text.withUTF8 { append(contentsOf: $0) }

@@ -10,7 +10,6 @@ package struct WorkerName: Hashable, Comparable, Sendable {
   /// nil where the tag has none, as before version 0.2.
   let seat: WorkerSeat?
 
-  /// nil where `bytes` are not three parts.
   package init?(_ bytes: some Collection<UInt8>) {
     let parts = bytes.split(separator: 0x2E, omittingEmptySubsequences: false)
       .map { String(decoding: $0, as: UTF8.self) }
@@ -58,7 +57,6 @@ package struct WorkerID: Hashable, Sendable {
     return WorkerID(host: host, process, tag, namespace, boot == "unknown" ? nil : seat)
   }
 
-  /// The same worker with another tag, and without its seat.
   func tagged(_ tag: UInt32) -> WorkerID { WorkerID(host: host, process: process, tag: tag) }
 
   /// Whether `host` is what claims name it by, and not only similar.

@@ -1,31 +1,27 @@
 /// A key of the job format (spool.5, JOB FORMAT). ``all`` is the only list of them: readers, writers, `defaults`, the
 /// options of `spoolrun add` and the tests of the manual go by it.
 package struct JobKey: Sendable {
-  /// As it is written before the colon.
   package let name: String
   /// One line of help, as `spoolrun add --help` shows it.
   package let help: String
   /// What the value is called in help and in the manual's synopsis, in lower case: `bytes`.
   package let valueName: String
-  /// How `spoolrun add` sets it.
   package let option: OptionForm
   /// All values that it may have; empty where these are too many.
   package let choices: [String]
-  /// Whether it may be given several times.
   package let isRepeatable: Bool
   package let scope: Scope
-  /// Whether it may be written as `name@HOST`.
   let mayNameHost: Bool
+  /// Whether it came with version 0.3: a worker of version 0.2 gives a job up for it.
+  let isNew: Bool
 
   private let read: @Sendable (WrittenValue, inout JobRequest) throws(InvalidValue) -> Void
   fileprivate let written: @Sendable (JobRequest) -> [WrittenValue]
   private let inherit: @Sendable (inout JobRequest, JobRequest) -> Void
 
-  /// Which files may have it.
   package enum Scope: Sendable {
     /// Jobs. It makes no sense for several of them.
     case job
-    /// Jobs, and `defaults` for those that do not have it.
     case jobAndDefaults
     /// `defaults`, for the worker itself: see ``NetworkKeys``.
     case defaults
@@ -43,22 +39,21 @@ package struct JobKey: Sendable {
   /// A key that is given once. A job's own value takes the place of the one in `defaults`.
   init<Value: Sendable>(
     _ name: String, _ path: WritableKeyPath<JobRequest, Value?> & Sendable, _ grammar: ValueGrammar<Value>,
-    valueName: String, option: OptionForm = .value(), scope: Scope = .jobAndDefaults, help: String
+    valueName: String, option: OptionForm = .value(), scope: Scope = .jobAndDefaults, isNew: Bool = false,
+    help: String
   ) {
-    self.init(name, RequestField(path), grammar, valueName: valueName, option: option, scope: scope, help: help)
+    self.init(
+      name, RequestField(path), grammar, valueName: valueName, option: option, scope: scope, isNew: isNew, help: help)
   }
 
   /// The same for a value that is in no field of its own.
   init<Value: Sendable>(
     _ name: String, _ field: RequestField<Value?>, _ grammar: ValueGrammar<Value>,
-    valueName: String, option: OptionForm = .value(), scope: Scope = .jobAndDefaults, help: String
+    valueName: String, option: OptionForm = .value(), scope: Scope = .jobAndDefaults, isNew: Bool = false,
+    help: String
   ) {
-    self.name = name
-    self.help = help
-    self.valueName = valueName
-    self.option = option
-    self.scope = scope
-    (isRepeatable, mayNameHost) = (false, false)
+    (self.name, self.help, self.valueName, self.option) = (name, help, valueName, option)
+    (self.scope, self.isNew, isRepeatable, mayNameHost) = (scope, isNew, false, false)
     choices = grammar.choices
     read = { (value, request) throws(InvalidValue) in
       if field.get(request) != nil { throw InvalidValue("given twice") }
@@ -78,13 +73,8 @@ package struct JobKey: Sendable {
     help: String,
     inheriting: @escaping @Sendable ([Value], [Value]) -> [Value] = { own, _ in own }
   ) {
-    self.name = name
-    self.help = help
-    self.valueName = valueName
-    self.option = option
-    self.scope = scope
-    self.mayNameHost = mayNameHost
-    isRepeatable = true
+    (self.name, self.help, self.valueName, self.option) = (name, help, valueName, option)
+    (self.scope, isNew, isRepeatable, self.mayNameHost) = (scope, false, true, mayNameHost)
     choices = grammar.choices
     let field = RequestField(path)
     read = { (value, request) throws(InvalidValue) in request[keyPath: path].append(try grammar.read(value)) }
@@ -99,12 +89,10 @@ package struct JobKey: Sendable {
     return (key, parts.count == 2 ? String(parts[1]) : nil)
   }
 
-  /// Those of jobs, of `defaults` and of standing orders.
   fileprivate static let ofFiles = all + ofOrders
 
   private static let byName = Dictionary(uniqueKeysWithValues: ofFiles.map { ($0.name, $0) })
 
-  /// Takes a value into `request`.
   func set(_ value: WrittenValue, in request: inout JobRequest) throws(Defect) {
     do throws(InvalidValue) {
       if value.text.isEmpty { throw InvalidValue("has no value") }
@@ -125,7 +113,6 @@ extension JobRequest {
     try key.set(WrittenValue(text: String(trimmed(text[...]))), in: &self)
   }
 
-  /// This request, with the values of `defaults` for keys that it does not give.
   package func inheriting(_ defaults: JobRequest) -> JobRequest {
     var result = self
     // By index, because a copy of each key takes longer than to inherit it.
@@ -161,8 +148,7 @@ struct RequestField<Value: Sendable>: Sendable {
   init(
     get: @escaping @Sendable (JobRequest) -> Value, set: @escaping @Sendable (inout JobRequest, Value) -> Void
   ) {
-    self.get = get
-    self.set = set
+    (self.get, self.set) = (get, set)
   }
 
   init(_ path: WritableKeyPath<JobRequest, Value> & Sendable) {
@@ -186,7 +172,6 @@ extension JobKey {
     "url", list: \.urls, .line, valueName: "url", option: .argument, scope: .job,
     help: "URL of the file; several are mirrors of it.")
 
-  /// A job may have it in place of ``url``.
   package static let resolve = JobKey(
     "resolve", \.resolve, .line, valueName: "text", scope: .job,
     help: "Ask the spool's hook `resolve` with this text for the URL before each attempt.")
@@ -205,10 +190,12 @@ extension JobKey {
 
   /// chmod(2).
   private static let mode = JobKey(
-    "mode", \.mode, .payloadMode, valueName: "mode",
+    "mode", \.mode,
+    ValueGrammar(
+      "permissions in octal, such as 644, by which the owner may read and write the file, and others may not write to "
+        + "it", read: { PayloadMode($0) }, write: \.text), valueName: "mode",
     help: "Permissions of the downloaded file in octal, such as 644. (default: 600)")
 
-  /// Of the payload, not of one response.
   package static let size = JobKey(
     "size", \.expected.size, .fileSize, valueName: "bytes", scope: .job, help: "Size in bytes.")
 
@@ -219,15 +206,18 @@ extension JobKey {
         algorithm.rawValue,
         RequestField(
           get: { $0.expected.digests[algorithm] }, set: { $0.expected.digests[algorithm] = $1 }),
-        .digest(algorithm), valueName: "hex", scope: .job, help: algorithm.help)
+        .digest(algorithm), valueName: "hex", scope: .job, isNew: algorithm.isNew, help: algorithm.help)
     }
     + [
       pieces,
       JobKey(
-        "type", \.types, .mediaTypes, valueName: "types",
+        "type", \.types,
+        ValueGrammar(
+          "media types, such as application/zip or image/*", read: { MediaTypes($0) }, write: \.text),
+        valueName: "types",
         help: "Media types that the server may send the file as, such as application/zip or 'image/*'."),
       JobKey(
-        "encoded", \.encoded, .encodedBody, valueName: "way",
+        "encoded", \.encoded, .choice("keep or decode"), valueName: "way", isNew: true,
         help: "What to do with a file in a Content-Encoding that nobody asked for: keep or decode it."),
       JobKey(
         "digests", \.digests, .digestNames, valueName: "names",
@@ -237,12 +227,15 @@ extension JobKey {
 
   /// Of the payload. The list itself is in the spool (``PieceLists``).
   package static let pieces = JobKey(
-    "pieces", \.expected.pieces, .pieces, valueName: "file", scope: .job,
+    "pieces", \.expected.pieces,
+    ValueGrammar(
+      "a digest, the bytes of a piece and the SHA-256 of the list in the spool's pieces, such as sha256 1M DIGEST",
+      read: { PieceKey($0) }, write: \.text), valueName: "file", scope: .job, isNew: true,
     help: "List of the digests of the file's pieces, as `spoolrun verify --pieces` prints it.")
 
   /// It is checked by the spool's keys (``TrustedKeys``).
   package static let signature = JobKey(
-    "signature", \.signature, .signature, valueName: "url", scope: .job,
+    "signature", \.signature, .signature, valueName: "url", scope: .job, isNew: true,
     help: "URL of the file's signature; for a list, the file with its signature, or inline.")
 
   /// Sent to the origin of each URL, or only to the host that `header@HOST` names; dropped when a redirect leads away.
@@ -273,17 +266,22 @@ extension JobKey {
       "attempts", \.attempts, .number(JobRequest.attemptRange), valueName: "n", option: .value(also: "tries"),
       help: "Maximum number of attempts. (default: \(JobRequest.defaultAttempts))"),
     JobKey(
-      "patience", \.patience, .interval, valueName: "time",
+      "patience", \.patience, .interval, valueName: "time", isNew: true,
       help: "Give up when the server has answered nobody for so long, such as 2d. (default: 5d)"),
     JobKey(
-      "expires", \.expires, .date, valueName: "time", help: "Give up at this time, such as 2026-12-01T00:00:00Z."),
+      "expires", \.expires,
+      ValueGrammar("a date in UTC, such as 2026-12-01T00:00:00Z", read: { Timestamp($0) }, write: { "\($0)" }),
+      valueName: "time", help: "Give up at this time, such as 2026-12-01T00:00:00Z."),
     JobKey(
       "timeout", \.timeout, .timeout, valueName: "time",
       help: "Idle time and optionally total time, such as '60s 7d'."),
     JobKey(
       "max-size", \.maxSize, .largestSize, valueName: "size", help: "Refuse a larger file, such as 2G."),
     JobKey(
-      "limit-rate", \.limitRate, .rate, valueName: "rate",
+      "limit-rate", \.limitRate,
+      ValueGrammar(
+        read: { (written) throws(InvalidValue) in try RateRules(written.text) },
+        write: { WrittenValue(text: $0.text) }), valueName: "rate",
       help: "Maximum bytes per second, such as 2M, or by the time of day, such as '2M 08:00-23:00, none'."),
     JobKey(
       "min-rate", \.minRate, .minimumRate, valueName: "rate",
@@ -305,7 +303,8 @@ extension JobKey {
       "cookies", \.network.cookies, .file, valueName: "yes|path", scope: .defaults,
       help: "Send the cookies that servers set during an attempt, and those in a file."),
     JobKey("proxy", \.network.proxy, .proxyURL, valueName: "url", scope: .defaults, help: "Proxy for all transfers."),
-    JobKey("ip", \.network.ipVersion, .ipVersion, valueName: "4|6", scope: .defaults, help: "Version of IP to use."),
+    JobKey(
+      "ip", \.network.ipVersion, .choice("4 or 6"), valueName: "4|6", scope: .defaults, help: "Version of IP to use."),
     JobKey(
       "cert", \.network.certificate, .file, valueName: "path", scope: .defaults,
       help: "PEM file of the certificate to show to servers."),
@@ -328,20 +327,22 @@ extension JobKey {
       "per-host", list: \.servers.perHost, .rule("per-host", .number(1...1000)), valueName: "n", scope: .defaults,
       mayNameHost: true, help: "Maximum number of transfers from one server."),
     JobKey(
-      "pace", list: \.servers.pace, .rule("pace", .pace), valueName: "pace", scope: .defaults, mayNameHost: true,
+      "pace", list: \.servers.pace,
+      .rule(
+        "pace",
+        ValueGrammar(
+          "a number from 1 to 1000 and a unit of time, such as 2/s, 90/min or 1000/h", read: { RequestPace($0) },
+          write: \.text)), valueName: "pace", scope: .defaults, mayNameHost: true,
       help: "Maximum number of requests to one server, such as 90/min."),
   ]
 }
 
 extension JobKey {
   private static let signed = JobKey(
-    "signed", \.requiresSignature, .requirement, valueName: "required", scope: .defaults,
-    help: "Publish nothing that is not signed.")
-}
-
-extension ValueGrammar<Bool> {
-  fileprivate static let requirement = ValueGrammar(
-    "required or no", read: { ["required": true, "no": false][$0] }, write: { $0 ? "required" : "no" })
+    "signed", \.requiresSignature,
+    ValueGrammar(
+      "required or no", read: { ["required": true, "no": false][$0] }, write: { $0 ? "required" : "no" }),
+    valueName: "required", scope: .defaults, help: "Publish nothing that is not signed.")
 }
 
 extension ValueGrammar<JobRequest.Line> {
@@ -384,11 +385,6 @@ extension ValueGrammar<NetworkKeys.File> {
     read: { NetworkKeys.File($0.text, line: $0.line) }, write: { WrittenValue(text: $0.text) })
 }
 
-extension ValueGrammar<NetworkKeys.IPVersion> {
-  static let ipVersion = ValueGrammar(
-    "4 or 6", read: { NetworkKeys.IPVersion(rawValue: $0) }, write: { $0.rawValue })
-}
-
 extension JobRequest {
   /// Whether it asks to watch a list, and so belongs into `standing`.
   package var isStandingOrder: Bool { standing.every != nil }
@@ -402,7 +398,6 @@ extension JobRequest {
     }
   }
 
-  /// Why the request is no job's.
   package var jobDefect: Defect? {
     if let signature, signature.text == Self.inlineSignature {
       return Defect(line: signature.number, reason: "signature: only a list has its signature inline")
@@ -433,19 +428,21 @@ extension JobRequest {
 }
 
 extension JobKey {
-  /// The keys that only standing orders have.
   package static let ofOrders = [
     JobKey(
       "every", \.standing.every, .interval, valueName: "time", scope: .job,
       help: "Time from one look at the list to the next, such as 6h."),
     JobKey(
-      "entries", \.standing.entries, .entryFormat, valueName: "format", scope: .job,
+      "entries", \.standing.entries, .choice("one of \(EntryFormat.listed)"), valueName: "format", scope: .job,
       help: "What the list is: \(EntryFormat.listed). (default: by its looks)"),
     JobKey(
       "first", \.standing.first, .firstEntries, valueName: "n", scope: .job,
       help: "How many of the entries that are there at first are fetched, or all. (default: 1)"),
     JobKey(
-      "match", \.standing.match, .pattern, valueName: "glob", scope: .job,
+      "match", \.standing.match,
+      ValueGrammar(
+        "a pattern for names, such as *.mp3", read: { $0.utf8.count <= 255 ? $0 : nil }, write: { $0 }),
+      valueName: "glob", scope: .job,
       help: "Only files of such names, such as '*.mp3'."),
   ]
 }
@@ -461,14 +458,4 @@ extension ValueGrammar<Int> {
       return decimal(text).flatMap { Int(exactly: $0) }.flatMap { $0 < StandingOrder.all ? $0 : nil }
     },
     write: { $0 == StandingOrder.all ? "all" : "\($0)" })
-}
-
-extension ValueGrammar<EntryFormat> {
-  static let entryFormat = ValueGrammar(
-    "one of \(EntryFormat.listed)", read: { EntryFormat(rawValue: $0) }, write: { $0.rawValue })
-}
-
-extension ValueGrammar<String> {
-  static let pattern = ValueGrammar(
-    "a pattern for names, such as *.mp3", read: { $0.utf8.count <= 255 ? $0 : nil }, write: { $0 })
 }

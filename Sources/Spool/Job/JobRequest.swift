@@ -5,13 +5,11 @@ package struct JobRequest: Sendable, Equatable {
   package struct Line: Sendable, Equatable {
     /// The URL as the job has it, perhaps with a user name and a password.
     package let text: String
-    /// The number of its line in the job, from 1.
     package let number: Int
 
     /// - Parameter number: of the line in the job, from 1.
     package init(text: String, number: Int) {
-      self.text = text
-      self.number = number
+      (self.text, self.number) = (text, number)
     }
 
     package static func == (one: Line, other: Line) -> Bool {
@@ -34,7 +32,6 @@ package struct JobRequest: Sendable, Equatable {
   package var mode: PayloadMode?
   /// The size, the digests and the pieces that the payload must have.
   package var expected = Expectation()
-  /// The media types that the payload may have; nil for any.
   package var types: MediaTypes?
   /// What to do with a body that the server encodes unasked; nil to refuse it, unless size or digests show that it is
   /// what the job declares.
@@ -50,15 +47,12 @@ package struct JobRequest: Sendable, Equatable {
   package var userAgent: String?
   /// The URL of the page that leads to the file.
   package var referer: String?
-  /// Whether the payload may replace a file.
   package var overwrite: Bool?
   /// The number of attempts after which the job is given up.
   package var attempts: Int?
-  /// The time at which the job is given up.
   package var expires: Timestamp?
   /// Seconds for which a server may answer nobody before the job is given up.
   package var patience: Int?
-  /// When a transfer that stalls is given up.
   package var timeout: Timeout?
   /// The largest payload to accept, in bytes.
   package var maxSize: UInt64?
@@ -82,13 +76,9 @@ package struct JobRequest: Sendable, Equatable {
   /// A job without any key: not valid, as it has no URL.
   package init() {}
 
-  /// For jobs without `patience:`.
   package static let defaultPatience = 5 * 86_400
-  /// For jobs without `attempts:`.
   package static let defaultAttempts = 12
-  /// The values of `attempts:`.
   package static let attemptRange = 1...1000
-  /// The values of `connections:`.
   package static let connectionRange = 1...32
 }
 
@@ -119,9 +109,8 @@ extension JobRequest {
 
   /// Whether the URL of its signature, or a signed list with a digest that nobody can forge, vouches for the payload.
   package var isSigned: Bool {
-    let strong: Set<DigestAlgorithm> = [.sha256, .sha512, .blake2b, .sha3]
     let proving = expected.digests.algorithms.union((expected.pieces?.algorithm).map { [$0] } ?? [])
-    return signature != nil || signedBy != nil && !proving.isDisjoint(with: strong)
+    return signature != nil || signedBy != nil && proving.contains(where: \.isStrong)
   }
 
   /// Whether the payload may have come as this type.
@@ -159,17 +148,14 @@ extension JobRequest {
 /// What to do with a body that has a Content-Encoding, although none was asked for.
 package enum EncodedBody: String, Sendable { case keep, decode }
 
-/// How long a transfer may take.
 package struct Timeout: Sendable, Equatable {
   /// Seconds without a byte.
   package let idle: Int
   /// Seconds for one request in all; nil for the default.
   package let total: Int?
 
-  /// Both in seconds.
   package init(idle: Int, total: Int? = nil) {
-    self.idle = idle
-    self.total = total
+    (self.idle, self.total) = (idle, total)
   }
 }
 
@@ -177,20 +163,16 @@ package struct Timeout: Sendable, Equatable {
 package struct MinimumRate: Sendable, Equatable {
   /// Bytes per second on average; 0 for no minimum.
   package let bytesPerSecond: UInt64
-  /// Seconds over which the average is taken.
   package let seconds: Int
 
-  /// For jobs without `min-rate:`.
   package static let `default` = MinimumRate(bytesPerSecond: 1024, seconds: 300)
 }
 
 /// How the worker reaches servers, and what is its own to show them: the keys that `defaults` alone may have (spool.5,
 /// JOB FORMAT). A job cannot have them, so that a stranger's job cannot spend what is the worker's.
 package struct NetworkKeys: Sendable, Equatable {
-  /// A version of the Internet Protocol.
   package enum IPVersion: String, Sendable { case four = "4", six = "6" }
 
-  /// A file as `defaults` names it.
   package struct File: Sendable, Equatable {
     /// Its path, or a word that stands for one.
     package let text: String
@@ -226,7 +208,6 @@ package struct NetworkKeys: Sendable, Equatable {
 
 /// How much is asked of servers: keys that `defaults` alone may have.
 package struct ServerKeys: Sendable, Equatable {
-  /// The most transfers at once.
   package var perHost: [ServerRule<Int>] = []
   package var pace: [ServerRule<RequestPace>] = []
 
@@ -267,7 +248,6 @@ package func hostName(of server: String) -> String {
   return String(server[start..<(end ?? bytes.endIndex)])
 }
 
-/// How often one server may be asked.
 package struct RequestPace: Sendable, Equatable {
   /// As it was written: `90/min`.
   let text: String
@@ -301,12 +281,9 @@ package struct StandingOrder: Sendable, Equatable {
   /// A pattern for the names of the files to fetch (glob(7)); nil for all.
   package var match: String?
 
-  /// Of a job that is not a standing order.
   package init() {}
 
-  /// The value of ``first`` for orders without `first:`.
   package static let defaultFirst = 1
-  /// The value of ``first`` for all entries.
   static let all = Int.max
 }
 
@@ -314,10 +291,10 @@ package struct StandingOrder: Sendable, Equatable {
 package enum Priority: String, CaseIterable, Sendable, Comparable {
   case high, normal, low
 
-  /// Whether jobs of `left` start before those of `right`.
   package static func < (left: Priority, right: Priority) -> Bool { left.place < right.place }
 
-  private var place: Int {
+  /// Its place among all, from 0.
+  package var place: Int {
     switch self {
     case .high: 0
     case .normal: 1
@@ -333,7 +310,6 @@ extension Directory {
 /// The permissions of a payload (chmod(2)). Its owner may always read and write it, because a later worker may have to
 /// continue with it; others may never write to it.
 package struct PayloadMode: Sendable, Equatable {
-  /// Of the payload.
   package let bits: UInt32
 
   private static let ofOwner: UInt32 = 0o600
@@ -445,9 +421,7 @@ package struct RateRules: Sendable, Equatable {
   package struct Clause: Sendable, Equatable {
     /// nil for no limit.
     package var bytesPerSecond: UInt64?
-    /// The only priority that it applies to; nil for all.
     package var priority: Priority?
-    /// The only time of day that it applies to; nil for all.
     package var hours: DayHours?
   }
 
@@ -457,7 +431,6 @@ package struct RateRules: Sendable, Equatable {
   /// - Parameter clauses: the first that applies counts.
   package init(_ clauses: [Clause]) { self.clauses = clauses }
 
-  /// The same limit for all, at any time.
   package init(bytesPerSecond: UInt64) { clauses = [Clause(bytesPerSecond: bytesPerSecond)] }
 
   /// The number of the clause that applies.
@@ -468,7 +441,6 @@ package struct RateRules: Sendable, Equatable {
     }
   }
 
-  /// nil for no limit.
   package func bytesPerSecond(for priority: Priority, at minute: Int) -> UInt64? {
     clause(for: priority, at: minute).flatMap { clauses[$0].bytesPerSecond }
   }
@@ -481,7 +453,6 @@ package struct DayHours: Sendable, Equatable {
   /// Not included. At or before the start, it is on the next day: `23:00-07:00`.
   package let end: Int
 
-  /// Minutes of the day, from 0 to 1439.
   package init(from start: Int, to end: Int) { (self.start, self.end) = (start, end) }
 
   /// - Parameter minute: of the day, by the local clock.
@@ -504,7 +475,6 @@ extension RateRules {
     self.clauses = clauses
   }
 
-  /// ``init(_:)`` reads the same from it.
   package var text: String { clauses.map(\.text).joined(separator: ", ") }
 
   /// What a person gave as an option.

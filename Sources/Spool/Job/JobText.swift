@@ -17,7 +17,6 @@ package struct JobText: Sendable {
   package private(set) var defect: Defect?
   /// Bytes up to and with the last newline. A line without one did not happen, or is still being written.
   package private(set) var completeLength = 0
-  /// Whether the last line has no newline.
   package private(set) var hasTornTail = false
   /// Whether the tail is the beginning of a journal line, or zeros that a power cut left in its place: the file got its
   /// length, but not its data.
@@ -220,7 +219,6 @@ extension JobText {
 }
 
 extension JobRequest {
-  /// The bytes that the mirrors of one job may take: half of what its text may have.
   private static let mirrorsLength = JobText.maximumRequest / 2
 
   /// The first of these URLs, as many as one job has room for, but at least one.

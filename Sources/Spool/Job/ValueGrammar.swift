@@ -1,4 +1,3 @@
-/// A value as a job's line has it.
 struct WrittenValue: Sendable {
   let text: String
   /// What follows the `@` in the key, as in `header@HOST`.
@@ -17,8 +16,7 @@ struct ValueGrammar<Value: Sendable>: Sendable {
     read: @escaping @Sendable (WrittenValue) throws(InvalidValue) -> Value,
     write: @escaping @Sendable (Value) -> WrittenValue
   ) {
-    self.read = read
-    self.write = write
+    (self.read, self.write) = (read, write)
   }
 
   /// - Parameters:
@@ -88,22 +86,19 @@ extension ValueGrammar<UInt64> {
 
 }
 
-extension ValueGrammar<RateRules> {
-  static let rate = ValueGrammar(
-    read: { (written) throws(InvalidValue) in try RateRules(written.text) }, write: { WrittenValue(text: $0.text) })
+extension ValueGrammar where Value: RawRepresentable<String> {
+  /// The name of one of the cases.
+  static func choice(_ wanted: String) -> ValueGrammar {
+    ValueGrammar(wanted, read: { Value(rawValue: $0) }, write: \.rawValue)
+  }
 }
 
 extension ValueGrammar<Priority> {
   static let priority: ValueGrammar = {
-    var grammar = ValueGrammar("high, normal or low", read: { Priority(rawValue: $0) }, write: { $0.rawValue })
+    var grammar = choice("high, normal or low")
     grammar.choices = Priority.allCases.map(\.rawValue)
     return grammar
   }()
-}
-
-extension ValueGrammar<EncodedBody> {
-  static let encodedBody = ValueGrammar(
-    "keep or decode", read: { EncodedBody(rawValue: $0) }, write: { $0.rawValue })
 }
 
 extension ValueGrammar<Bool> {
@@ -120,7 +115,6 @@ extension ValueGrammar<Int> {
 }
 
 extension ValueGrammar {
-  /// A value that may be for one host alone.
   static func rule<Inner>(_ key: String, _ inner: ValueGrammar<Inner>) -> ValueGrammar<ServerRule<Inner>>
   where Value == ServerRule<Inner> {
     ValueGrammar<ServerRule<Inner>>(
@@ -131,27 +125,10 @@ extension ValueGrammar {
   }
 }
 
-extension ValueGrammar<RequestPace> {
-  static let pace = ValueGrammar(
-    "a number from 1 to 1000 and a unit of time, such as 2/s, 90/min or 1000/h", read: { RequestPace($0) },
-    write: \.text)
-}
-
-extension ValueGrammar<Timestamp> {
-  static let date = ValueGrammar(
-    "a date in UTC, such as 2026-12-01T00:00:00Z", read: { Timestamp($0) }, write: { "\($0)" })
-}
-
 extension ValueGrammar<Digest> {
   static func digest(_ algorithm: DigestAlgorithm) -> ValueGrammar {
     ValueGrammar(algorithm.wanted, read: { Digest(algorithm, $0) }, write: { "\($0)" })
   }
-}
-
-extension ValueGrammar<PieceKey> {
-  static let pieces = ValueGrammar(
-    "a digest, the bytes of a piece and the SHA-256 of the list in the spool's pieces, such as sha256 1M DIGEST",
-    read: { PieceKey($0) }, write: \.text)
 }
 
 extension ValueGrammar<Set<DigestAlgorithm>> {
@@ -162,17 +139,6 @@ extension ValueGrammar<Set<DigestAlgorithm>> {
       return algorithms.contains(nil) ? nil : Set(algorithms.compactMap(\.self))
     },
     write: { names in DigestAlgorithm.allCases.filter(names.contains).map(\.rawValue).joined(separator: " ") })
-}
-
-extension ValueGrammar<PayloadMode> {
-  static let payloadMode = ValueGrammar(
-    "permissions in octal, such as 644, by which the owner may read and write the file, and others may not write to it",
-    read: { PayloadMode($0) }, write: \.text)
-}
-
-extension ValueGrammar<MediaTypes> {
-  static let mediaTypes = ValueGrammar(
-    "media types, such as application/zip or image/*", read: { MediaTypes($0) }, write: \.text)
 }
 
 extension ValueGrammar<Timeout> {

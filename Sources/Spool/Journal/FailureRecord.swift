@@ -1,4 +1,3 @@
-/// A ``Failure`` as it goes into the journal.
 package struct FailureRecord: Sendable {
   package let time: Timestamp
   /// Counted from 1; 0 where the text was no job's.
@@ -7,7 +6,6 @@ package struct FailureRecord: Sendable {
   package let trust: Trust
   /// The end of the data; nil where there is none.
   package let mark: Mark?
-  /// Bytes that the attempt received.
   package let fetched: UInt64
   /// See ``Journal/Data/brokenFrom``.
   package let broken: UInt64?
@@ -19,14 +17,8 @@ package struct FailureRecord: Sendable {
     time: Timestamp, attempt: Int, failure: Failure, trust: Trust = .sound, mark: Mark?, fetched: UInt64,
     broken: UInt64? = nil, retry: Timestamp?
   ) {
-    self.time = time
-    self.attempt = attempt
-    self.failure = failure
-    self.trust = trust
-    self.mark = mark
-    self.fetched = fetched
-    self.broken = broken
-    self.retry = retry
+    (self.time, self.attempt, self.failure, self.trust, self.mark) = (time, attempt, failure, trust, mark)
+    (self.fetched, self.broken, self.retry) = (fetched, broken, retry)
   }
 
   package var fields: Fields { facts(after: Fields("\(time)"), mark?.states) }

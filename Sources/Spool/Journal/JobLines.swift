@@ -25,7 +25,6 @@ struct JobLines: Sequence, IteratorProtocol {
       range: start..<position)
   }
 
-  /// The lines of a text that are wanted, as they are.
   static func kept(of bytes: [UInt8], _ isKept: (JobLine) -> Bool) -> [UInt8] {
     bytes.withUnsafeBytes { all in
       var kept: [UInt8] = []

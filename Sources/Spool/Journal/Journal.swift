@@ -2,7 +2,6 @@
 package struct Journal: Sendable, Equatable {
   /// Whether there was no line of a known key.
   package private(set) var isEmpty = true
-  /// Whether the job came through `urgent/`.
   package private(set) var isUrgent = false
   /// Since when the job has been there, since it last came through `new/`: as its first attempt says, or by the time of
   /// its first line.
@@ -12,7 +11,6 @@ package struct Journal: Sendable, Equatable {
   package private(set) var traffic = Traffic()
   package private(set) var answers = Answers()
   package private(set) var publication = Publication()
-  /// Of a standing order: what its checks have found.
   package private(set) var checks = Checks()
 
   /// The journal of a job that no worker has claimed yet.
@@ -39,7 +37,6 @@ package struct Journal: Sendable, Equatable {
 
   // MARK: attempts
 
-  /// A worker that began with the job.
   package struct Start: Sendable, Equatable {
     package let host: String
     /// ``WorkerID/text``.
@@ -60,7 +57,6 @@ package struct Journal: Sendable, Equatable {
     package fileprivate(set) var mismatches = 0
     /// How often the payload could not be delivered since it was published.
     package fileprivate(set) var failedDeliveries = 0
-    /// The worker that had the job last.
     package fileprivate(set) var lastStart: Start?
     package fileprivate(set) var firstStarted: Timestamp?
     package fileprivate(set) var lastStarted: Timestamp?
@@ -68,9 +64,7 @@ package struct Journal: Sendable, Equatable {
     package fileprivate(set) var isOpen = false
     /// Workers in a row that began with the job and recorded no end.
     fileprivate var openStarts = 0
-    /// The fields of the last `failed:` line.
     package fileprivate(set) var lastFailure: Fields?
-    /// The fields of the last `interrupted:` line.
     package fileprivate(set) var lastInterruption: Fields?
     /// The last line is a failure: the job's move that follows it may not have happened.
     package fileprivate(set) var endsInFailure = false
@@ -137,7 +131,6 @@ package struct Journal: Sendable, Equatable {
     private var asked: DataSource?
     /// The inode that ``version`` was written to.
     package fileprivate(set) var part: UInt64?
-    /// The last durable mark.
     package fileprivate(set) var checkpoint: Mark?
     /// The last mark that is valid if only the process died.
     package fileprivate(set) var softMark: Mark?
@@ -245,8 +238,7 @@ package struct Journal: Sendable, Equatable {
 
     /// - Parameter refusals: how often in a row, up to now.
     package init(otherKind: String? = nil, refusals: Int = 0) {
-      self.otherKind = otherKind
-      self.refusals = refusals
+      (self.otherKind, self.refusals) = (otherKind, refusals)
     }
 
     fileprivate mutating func apply(_ entry: JournalEntry) {
@@ -266,7 +258,6 @@ package struct Journal: Sendable, Equatable {
   }
 
   package struct Verified: Sendable, Equatable {
-    /// Bytes of the payload.
     package let size: UInt64
     package let digests: Digests
     package let part: UInt64
@@ -276,8 +267,7 @@ package struct Journal: Sendable, Equatable {
     /// - Parameter whole: the end of the payload.
     package init(_ whole: Mark, part: UInt64, unproven: String? = nil) {
       (size, digests) = (whole.offset, whole.digests)
-      self.part = part
-      self.unproven = unproven
+      (self.part, self.unproven) = (part, unproven)
     }
 
     /// As far as a record says it that has outlived the journal.
@@ -293,7 +283,6 @@ package struct Journal: Sendable, Equatable {
       unproven = entry.fields["unproven"]
     }
 
-    /// What the payload must be to be still the same.
     package var expectation: Expectation { Expectation(size: size, digests: digests) }
   }
 
@@ -350,9 +339,7 @@ package struct Journal: Sendable, Equatable {
     }
   }
 
-  /// What a check of a standing order found.
   package struct Check: Sendable, Equatable {
-    /// How many entries the list has.
     package let entries: Int
     /// How many of them became jobs.
     package let new: Int
@@ -366,11 +353,7 @@ package struct Journal: Sendable, Equatable {
     package init(
       entries: Int, new: Int, version: ListVersion?, problems: ListProblems = ListProblems(), signed: String? = nil
     ) {
-      self.signed = signed
-      self.entries = entries
-      self.new = new
-      self.version = version
-      self.problems = problems
+      (self.signed, self.entries, self.new, self.version, self.problems) = (signed, entries, new, version, problems)
     }
   }
 
@@ -387,8 +370,7 @@ package struct Journal: Sendable, Equatable {
     /// - Parameter url: as it was asked; only a CRC-32 of it is kept.
     package init(url: String, format: EntryFormat?, etag: String?, modified: String?) {
       list = Self.checksum(url, format)
-      self.etag = etag
-      self.modified = modified
+      (self.etag, self.modified) = (etag, modified)
     }
 
     fileprivate init?(_ fields: Fields) {
@@ -411,15 +393,12 @@ package struct Journal: Sendable, Equatable {
     }
   }
 
-  /// The checks of a standing order.
   package struct Checks: Sendable, Equatable {
     /// Of the last check that found the list sound.
     package private(set) var lastTime: Timestamp?
-    /// How many entries the list had then.
     package private(set) var entries = 0
     /// What the server said of the list then; nil if it has no validator.
     package private(set) var version: ListVersion?
-    /// What of the list could not be used then.
     package private(set) var problems = ListProblems()
     /// When the list was signed, or `yes` if the signature does not say it; nil for a list whose signature was not
     /// asked for.
@@ -431,7 +410,6 @@ package struct Journal: Sendable, Equatable {
 
     /// Hexadecimal digits of a key: 64 bits are enough for the entries of all lists of a spool.
     package static let keyLength = 16
-    /// Keys in one `seen:` line.
     package static let mostInLine = 64
 
     mutating func apply(_ entry: JournalEntry) {
@@ -481,7 +459,6 @@ struct JournalEntry {
   /// The status in `code=http-NNN`.
   var httpStatus: Int? { fields["code"].flatMap { FailureCode.status(of: $0) } }
 
-  /// What the answer was of, from a `response:`.
   var version: RemoteVersion? {
     guard let mirror = number("mirror"), mirror <= 1_000_000 else { return nil }
     var version = RemoteVersion(

@@ -90,7 +90,6 @@ package enum JournalLine: Sendable {
 
   package var text: String { String(decoding: bytes, as: UTF8.self) }
 
-  /// The same in UTF-8.
   var bytes: [UInt8] {
     var bytes: [UInt8] = []
     bytes.reserveCapacity(255)

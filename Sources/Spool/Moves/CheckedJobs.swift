@@ -1,11 +1,8 @@
 internal import Glibc
 internal import SystemPackage
 
-/// A job of a list that was checked.
 package struct CheckedJob: Sendable {
-  /// What is written to its file.
   package let text: [UInt8]
-  /// The name that it should get.
   package let name: JobName
   /// Where its payload goes, if that comes from the URL: another job of the list may want the same. nil where the list
   /// names the output.
@@ -13,15 +10,10 @@ package struct CheckedJob: Sendable {
   /// Where it begins in the list, from 1.
   package let line: Int
 
-  /// A job with these parts.
   package init(text: [UInt8], name: JobName, wanted: String?, line: Int) {
-    self.text = text
-    self.name = name
-    self.wanted = wanted
-    self.line = line
+    (self.text, self.name, self.wanted, self.line) = (text, name, wanted, line)
   }
 
-  /// What the text asks for.
   package var request: JobRequest { text.withUnsafeBytes { JobText($0) }.request }
 }
 
@@ -31,14 +23,12 @@ package final class CheckedJobs {
   private static let bufferSize = 256 << 10
 
   private let file: OwnedFile
-  /// What is to be written.
   private var buffer: [UInt8] = []
   private var written: Int64 = 0
   /// What was read, up to `offset`; `position` is where the next job begins in it.
   private var block: [UInt8] = []
   private var position = 0
   private var offset: Int64 = 0
-  /// The number of jobs.
   package private(set) var count = 0
 
   package init(_ spool: Spool) throws(SpoolError) {

@@ -1,7 +1,6 @@
 internal import Glibc
 internal import SystemPackage
 
-/// Putting jobs into the spool.
 package struct Drops {
   let spool: Spool
 
@@ -12,7 +11,7 @@ package struct Drops {
   /// - Parameter priority: a job of high priority goes to `urgent/`, if this user may drop there.
   /// - Returns: where the job is: with the name `name`, or with `~2`, `~3`, … where that was taken.
   /// - Throws: ``SpoolError``; nothing is left of the job then, unless a worker has taken it already: its last flush
-  ///   may fail. ENOTSUP: see ``WorkerFiles/NewKeys``.
+  ///   may fail. ENOTSUP: see ``WorkerFiles/objector()``.
   package func drop(_ text: String, as name: JobName, _ priority: Priority? = nil) throws(SpoolError)
     -> (name: JobName, directory: Directory)
   {
@@ -23,7 +22,7 @@ package struct Drops {
   /// - Returns: the name that it got: `name`, or with `~2`, `~3`, … where a job or an order has it.
   /// - Throws: ``SpoolError``; nothing is left of the order then.
   package func subscribe(_ text: String, as name: JobName) throws(SpoolError) -> JobName {
-    try spool.provide(.standing)
+    try spool.provide(Path(.standing))
     return try put(text, as: JobSearch(spool).nameInNoState(like: name), into: .standing, isForeign: false).name
   }
 
@@ -31,7 +30,9 @@ package struct Drops {
     -> (name: JobName, directory: Directory)
   {
     let bytes = Array(text.utf8)
-    try WorkerFiles(spool).objection()?.refuse(bytes, as: name)
+    if let objector = try WorkerFiles(spool).objector() {
+      try WorkerFiles.refuse(bytes, as: name, for: objector)
+    }
     var file = try temporaryDrop(
       of: bytes, for: name, at: spool.temporary(name.fileName), isForeign: isForeign)
     let status = try file.status()
@@ -92,7 +93,7 @@ package struct Drops {
         return (target, directory)
       } catch  where directory == .urgent && [.noSuchFileOrDirectory, .permissionDenied].contains(error.errno) {
         // If this user may drop into `new/` only, the text there says that it is urgent.
-        if isForeign || isProvided { directory = .new } else { try spool.provide(.urgent) }
+        if isForeign || isProvided { directory = .new } else { try spool.provide(Path(.urgent)) }
         isProvided = true
       } catch  where error.errno == .fileExists && attempt < JobSearch.mostTries {
         attempt += 1

@@ -15,10 +15,9 @@ package final class GroupDrop {
   private let confirm: @Sendable () throws(SpoolError) -> Void
   /// nil where it cannot be made durable as a whole: each job is flushed by itself.
   private let fileSystem: FileSystem?
-  private let objection: WorkerFiles.NewKeys?
+  private let objector: WorkerName?
   /// The end of the names in `tmp/`, before a number: cannot be guessed.
   private let suffix: [UInt8]
-  /// The time of the last job.
   private var time = timespec()
   /// The jobs so far. Two may have one name.
   private var count = 0
@@ -36,11 +35,10 @@ package final class GroupDrop {
     _ spool: Spool, groupSize: Int? = nil, flushesEach: Bool = false,
     confirm: @escaping @Sendable () throws(SpoolError) -> Void = {}
   ) throws(SpoolError) {
-    self.spool = spool
-    self.confirm = confirm
+    (self.spool, self.confirm) = (spool, confirm)
     self.groupSize = groupSize ?? Self.standardSize
     isForeign = try Drops(spool).isForeignDrop()
-    objection = try WorkerFiles(spool).objection()
+    objector = try WorkerFiles(spool).objector()
     suffix = Array(":\(spool.scratchOwner).".utf8)
     fileSystem = flushesEach ? nil : try spool.fileSystem()
   }
@@ -58,7 +56,7 @@ package final class GroupDrop {
   ///   nothing behind.
   package func drop(_ text: [UInt8], as name: JobName) throws(SpoolError) {
     try undoing { () throws(SpoolError) in
-      try objection?.refuse(text, as: name)
+      if let objector { try WorkerFiles.refuse(text, as: name, for: objector) }
       count += 1
       let path = Path(.tmp, FileName(name.fileName.bytes + suffix + Array("\(count)".utf8)))
       let file = try Drops(spool).temporaryDrop(of: text, for: name, at: path, isForeign: isForeign)

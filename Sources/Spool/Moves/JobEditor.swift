@@ -112,7 +112,7 @@ struct JobEditor {
       if try !spool.system.status(spool.root, draft).isSameFile(as: own) {
         // Ours has been moved on meanwhile, and a third file has come.
         try spool.system.exchange(spool.root, draft, place.path)
-        try putBack(draft, at: place)
+        try spool.putBack(draft, at: place.path)
       }
       // The first exchange may be durable by now.
       try spool.flush(place.directory).run()
@@ -120,7 +120,7 @@ struct JobEditor {
       if try spool.system.status(spool.root, draft).isSameFile(as: own) { throw error }
       // The draft's name has the other job. Ours goes, as far as it is there.
       try? spool.system.unlink(spool.root, place.path, of: own)
-      try putBack(draft, at: place)
+      try spool.putBack(draft, at: place.path)
       if error.errno != .noSuchFileOrDirectory { throw error }
     }
     throw Self.hasMoved(place)
@@ -130,12 +130,6 @@ struct JobEditor {
   /// begun: that would go on with the old text.
   private func isMovedByNobody(_ now: FileStatus, _ before: FileStatus) -> Bool {
     now.isSameFile(as: before) && now.links <= before.links
-  }
-
-  /// Gives a job's file its name again, or one with a number.
-  private func putBack(_ file: Path, at place: JobPlace) throws(SpoolError) {
-    guard let job = JobName(place.name) else { return try spool.moveNoReplace(file, place.path) }
-    _ = try JobMoves(spool).moveNumbered(file, job, to: place.directory, hasData: false)
   }
 
   /// Moves a job that has its new text on, or gives it the old one again.
@@ -164,7 +158,7 @@ struct JobEditor {
     try spool.system.rename(spool.root, place.path, claim)
     do throws(SpoolError) {
       guard isMovedByNobody(try spool.system.status(spool.root, claim), file) else { throw Self.hasMoved(place) }
-      if target.path != place.path, try spool.exists(target.path) {
+      if target.path != place.path, try spool.system.statusIfPresent(spool.root, target.path) != nil {
         throw SpoolError(call: .rename, path: target.display, errno: .fileExists)
       }
       try spool.system.rename(spool.root, draft, claim)

@@ -114,7 +114,6 @@ extension JobMoves {
     return false
   }
 
-  /// Whether the file of a job has another name in the spool, perhaps with a number.
   func hasOtherName(_ status: FileStatus, _ place: JobPlace) throws(SpoolError) -> Bool {
     for directory in JobSearch.directories + [.standing] {
       let names = try names(of: status, like: JobName(unchecked: place.job), in: directory)

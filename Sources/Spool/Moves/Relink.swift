@@ -5,11 +5,9 @@ package enum RelinkOutcome: Sendable {
   case relinked(from: JobPlace, to: JobPlace)
   /// It cannot be, for this reason; nothing was changed.
   case refused(JobPlace, String)
-  /// Several jobs have the name.
   case ambiguous([JobPlace])
   /// Another job has its name in the directory that it would go to.
   case taken(JobPlace, by: JobPlace)
-  /// There is no job of this name that is not done.
   case notFound(elsewhere: JobPlace?)
 }
 
@@ -90,7 +88,6 @@ package struct Relinking: Sendable {
   /// A person's word that the new URLs lead to the file of which the job has a part.
   private let isSame: Bool
   private let isOffered: Bool
-  /// The output of a job with these URLs, by its request.
   private let output: @Sendable (JobRequest) -> String?
 
   /// - Parameters:

@@ -7,7 +7,6 @@ package enum Gesture: String, CaseIterable, Sendable {
   /// Gives a waiting job another priority.
   case high, normal, low
 
-  /// The gesture's command.
   package var command: String {
     switch self {
     case .hold, .release, .retry, .cancel: rawValue
@@ -15,55 +14,36 @@ package enum Gesture: String, CaseIterable, Sendable {
     }
   }
 
-  /// The directories whose jobs and standing orders it applies to.
-  package var sources: [Directory] {
+  /// The directories that it takes names from, those that it gives other names to, and those whose jobs are already as
+  /// it would make them.
+  private var row: (sources: [Directory], targets: [Directory], settled: [Directory]) {
     switch self {
-    case .hold: [.new, .urgent, .cur, .partial, .standing]
-    case .release: [.hold]
-    case .retry: [.partial, .failed, .standing]
-    case .cancel: [.new, .urgent, .cur, .partial, .hold, .failed, .standing]
-    case .high: [.new, .partial]
-    case .normal, .low: [.new, .urgent, .partial]
+    case .hold: ([.new, .urgent, .cur, .partial, .standing], [.hold], [.hold])
+    case .release: ([.hold], [.new, .standing], [.new, .urgent, .cur, .partial, .standing])
+    case .retry: ([.partial, .failed, .standing], [.new], [.new, .urgent, .cur])
+    case .cancel: ([.new, .urgent, .cur, .partial, .hold, .failed, .standing], [], [])
+    case .high: ([.new, .partial], [.urgent], [.urgent, .cur])
+    case .normal, .low: ([.new, .urgent, .partial], [], [])
     }
   }
+
+  /// The directories whose jobs and standing orders it applies to.
+  package var sources: [Directory] { row.sources }
 
   /// Those of them where it may apply to all at once. A standing order is checked or cancelled only by its name.
   package var sourcesOfAll: [Directory] { self == .hold ? sources : sources.filter { $0 != .standing } }
 
   /// The directories that it takes names from and gives names to.
-  package var directories: [Directory] {
-    switch self {
-    case .hold: sources + [.hold]
-    case .release: sources + [.new, .standing]
-    case .retry: sources + [.new]
-    case .cancel: sources
-    case .high: sources + [.urgent]
-    case .normal, .low: sources
-    }
-  }
+  package var directories: [Directory] { row.sources + row.targets }
 
-  /// The directories whose jobs are already as the gesture would make them.
-  var settled: [Directory] {
-    switch self {
-    case .hold: [.hold]
-    case .release: [.new, .urgent, .cur, .partial, .standing]
-    case .retry: [.new, .urgent, .cur]
-    case .cancel, .normal, .low: []
-    case .high: [.urgent, .cur]
-    }
-  }
+  fileprivate var settled: [Directory] { row.settled }
 }
 
-/// What came of a ``Gesture``.
 package enum GestureOutcome: Sendable {
-  /// Renamed.
   case moved(from: JobPlace, to: JobPlace)
-  /// Its next attempt is now.
   case due(JobPlace)
   case removed(JobPlace)
-  /// It was already where it should be.
   case unchanged(JobPlace)
-  /// Several jobs have the name.
   case ambiguous([JobPlace])
   /// Another job has its name in the target directory.
   case taken(JobPlace, by: JobPlace)
@@ -151,7 +131,6 @@ package struct Steering {
     return try moving(place, to: target) { () throws(SpoolError) in try spool.moveNoReplace(place.path, target.path) }
   }
 
-  /// What comes of a move that `body` makes.
   func moving(_ place: JobPlace, to target: JobPlace, _ body: () throws(SpoolError) -> Void) throws(SpoolError)
     -> GestureOutcome
   {
@@ -250,7 +229,7 @@ package struct Steering {
   /// Where a file goes when it is to be worked on again.
   func home(of place: JobPlace) throws(SpoolError) -> Directory {
     guard try JobSearch(spool).isStandingOrder(place.directory, place.name) else { return .new }
-    try spool.provide(.standing)
+    try spool.provide(Path(.standing))
     return .standing
   }
 
@@ -298,7 +277,7 @@ extension Steering {
   /// Moves a waiting job to `urgent/`.
   /// - Throws: ``SpoolError``, ENOENT if the job has moved.
   private func makeUrgent(_ place: JobPlace, _ name: FileName) throws(SpoolError) -> GestureOutcome {
-    try spool.provide(.urgent)
+    try spool.provide(Path(.urgent))
     try JobEditor(spool).sayComplete(place)
     return try move(place, to: .urgent, name)
   }

@@ -21,8 +21,7 @@ package struct FeedEntry: Sendable, Equatable {
 
   package init(identity: String, date: Timestamp? = nil, name: String? = nil, urls: [String]) {
     self.identity = Self.short(identity)
-    self.date = date
-    self.name = name
+    (self.date, self.name) = (date, name)
     self.urls = JobRequest.mirrors(urls)
   }
 
@@ -104,9 +103,7 @@ extension FeedEntry {
   }
 }
 
-/// What could be read of a list.
 package struct ReadList: Sendable, Equatable {
-  /// In the list's order.
   package var entries: [FeedEntry] = []
   package var problems = ListProblems()
 

@@ -8,15 +8,12 @@ package struct FileStatus: Sendable {
   package let inode: UInt64
   /// Bytes.
   package let size: Int64
-  /// The number of names.
   package let links: UInt64
-  /// The owner's user id.
   package let owner: UInt32
   /// The lower twelve bits of the mode.
   let permissions: UInt32
   /// Seconds since the epoch.
   package let modified: Int64
-  /// Those beyond its seconds.
   package var modifiedNanoseconds: Int { stamp.modified.nanoseconds }
   /// Seconds since the epoch of the last change of content or name.
   package let changed: Int64
@@ -75,7 +72,6 @@ package struct FileStatus: Sendable {
     device == other.device && inode == other.inode
   }
 
-  /// What identifies the file, for a set.
   var file: [UInt64] { [device, inode] }
 }
 

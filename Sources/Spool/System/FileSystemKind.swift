@@ -1,6 +1,5 @@
 /// The type of a file system (statfs(2), f_type), and which answers of the kernel can be believed there.
 package struct FileSystemKind: Sendable, Equatable {
-  /// Who can change its files.
   package enum Sharing: Sendable {
     /// Only processes under this kernel.
     case local
@@ -8,7 +7,6 @@ package struct FileSystemKind: Sendable, Equatable {
     case network
     /// Also the program that serves it (fuse(4)), on behalf of another host or of another directory.
     case program
-    /// The type is not known, so anybody.
     case unknown
   }
 
@@ -33,8 +31,7 @@ package struct FileSystemKind: Sendable, Equatable {
 
   /// - Parameter leases: nil if it follows from `sharing`.
   package init(name: String, sharing: Sharing, leases: LeaseAnswers? = nil) {
-    self.name = name
-    self.sharing = sharing
+    (self.name, self.sharing) = (name, sharing)
     self.leases = leases ?? (sharing == .local ? .both : .refused)
   }
 

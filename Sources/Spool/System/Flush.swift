@@ -15,9 +15,7 @@ package struct Flush: Sendable {
   private let call: @Sendable () throws(SpoolError) -> Void
 
   init(_ target: Target, device: UInt64, _ call: @escaping @Sendable () throws(SpoolError) -> Void) {
-    self.target = target
-    self.device = device
-    self.call = call
+    (self.target, self.device, self.call) = (target, device, call)
   }
 
   private init(_ status: FileStatus, _ call: @escaping @Sendable () throws(SpoolError) -> Void) {

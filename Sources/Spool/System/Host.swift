@@ -6,7 +6,6 @@ internal import Glibc
 package protocol HostServices: Sendable {
   /// Seconds since the epoch, by the wall clock.
   func now() -> Int64
-  /// The same in milliseconds.
   func wallMilliseconds() -> Int64
   /// CLOCK_BOOTTIME (clock_gettime(2)), in milliseconds: it also counts the time that the machine slept, and never
   /// jumps.
@@ -23,7 +22,6 @@ package protocol HostServices: Sendable {
 }
 
 package struct Host: HostServices {
-  /// That of this thread or task.
   @TaskLocal package static var current: any HostServices = Host()
 
   package func now() -> Int64 { wallMilliseconds() / 1000 }
@@ -54,7 +52,6 @@ package struct Host: HostServices {
   }
 }
 
-/// The chance of ``Host/current``.
 package struct HostRandom: RandomNumberGenerator {
   package init() {}
 

@@ -23,7 +23,6 @@ extension System {
     do throws(SpoolError) { try unlink(at, path) } catch  where error.errno == .noSuchFileOrDirectory {}
   }
 
-  /// Removes the name if it is still one of the file with this status.
   func unlink(_ at: Int32, _ path: Path, of file: FileStatus) throws(SpoolError) {
     if try statusIfPresent(at, path)?.isSameFile(as: file) == true { try unlinkIfPresent(at, path) }
   }

@@ -13,7 +13,6 @@ protocol Kernel: AnyObject, Sendable {
   func openBeneath(_ at: Int32, _ path: UnsafePointer<CChar>, _ flags: Int32) -> Int32
   /// openat(2) with O_TMPFILE, for reading and writing.
   func openUnnamed(_ at: Int32, _ directory: UnsafePointer<CChar>) -> Int32
-  /// close(2).
   func close(_ file: Int32) -> Int32
   /// mkdirat(2).
   func makeDirectory(_ at: Int32, _ path: UnsafePointer<CChar>, _ mode: mode_t) -> Int32
@@ -42,11 +41,9 @@ protocol Kernel: AnyObject, Sendable {
   func status(_ file: Int32, _ status: inout stat) -> Int32
   /// pread(2).
   func read(_ file: Int32, _ buffer: UnsafeMutableRawBufferPointer, at offset: Int64) -> Int
-  /// read(2).
   func read(_ file: Int32, _ buffer: UnsafeMutableRawBufferPointer) -> Int
   /// pwrite(2).
   func write(_ file: Int32, _ bytes: UnsafeRawBufferPointer, at offset: Int64) -> Int
-  /// write(2).
   func write(_ file: Int32, _ bytes: UnsafeRawBufferPointer) -> Int
   /// ftruncate(2).
   func truncate(_ file: Int32, _ length: Int64) -> Int32

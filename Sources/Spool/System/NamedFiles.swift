@@ -13,7 +13,6 @@ extension System {
     Int32(try call(kind, path.display) { _ in path.withCString { Int(body($0)) } })
   }
 
-  /// The same for two paths.
   private func call(
     _ kind: Call.Kind, _ one: Path, _ other: Path, _ body: (UnsafePointer<CChar>, UnsafePointer<CChar>) -> Int32
   ) throws(SpoolError) {
@@ -54,7 +53,6 @@ extension System {
     try call(.rename, from, to) { kernel.rename(at, $0, $1, .replacing) }
   }
 
-  /// renameat2(2) with RENAME_NOREPLACE.
   func renameNoReplace(_ at: Int32, _ from: Path, _ to: Path) throws(SpoolError) {
     try call(.rename, from, to) { kernel.rename(at, $0, $1, .withoutReplacing) }
   }

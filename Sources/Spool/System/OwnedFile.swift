@@ -39,8 +39,7 @@ struct OwnedFile: OpenFile, ~Copyable, Sendable {
 
   init(_ number: Int32, _ path: Path, _ system: System) {
     descriptor = Descriptor(number, of: system.kernel)
-    self.path = path
-    self.system = system
+    (self.path, self.system) = (path, system)
   }
 
   var number: Int32 { descriptor.number }

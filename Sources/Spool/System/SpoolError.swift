@@ -44,7 +44,6 @@ package struct SpoolError: Error, Sendable, CustomStringConvertible {
   /// One file that this process cannot read now; whoever reads many leaves it out.
   package var isUnreadable: Bool { errno == .permissionDenied || isNoRegularFile || isLeased }
 
-  /// Another process has what this one wants.
   package var isBusy: Bool { errno == .wouldBlock }
 
   /// No space for data or inodes, or over quota: nothing is wrong with the job.

@@ -40,7 +40,6 @@ package struct Leases {
     spool.agreedLease.store(lease, ordering: .relaxed)
   }
 
-  /// Another worker may be first.
   private func write(_ seconds: Int64) throws(SpoolError) {
     let temporary = spool.temporary(FileName("lease"))
     // Users who may drop jobs may read it, as far as the umask allows.

@@ -3,19 +3,16 @@ internal import Glibc
 
 /// What the workers of a spool know of a server or a proxy, as its file in `servers/` says it (spool.5, SERVERS).
 package struct ServerNote: Sendable, Equatable {
-  /// Why it rests.
   package struct Rest: Sendable, Equatable {
     package let since: Timestamp
-    /// When the last failure was.
     package let failed: Timestamp
-    package let until: Timestamp
+    package private(set) var until: Timestamp
     /// `unreachable`, `asked` or `broken`.
     package let cause: String
     /// That of the failure, as records spell it.
     package let code: String
     /// For a person.
     package let reason: String
-    /// Failures in a row.
     package let failures: Int
     /// A hash of the URL that alone said so; 0 if it has credentials of its own; nil if several did.
     package let url: UInt64?
@@ -32,12 +29,9 @@ package struct ServerNote: Sendable, Equatable {
 
     /// The same, if it ends after `now`; at the file's time of modification at the latest.
     package func left(at now: Timestamp, modified: Int64) -> Rest? {
-      let end = min(until.seconds, modified)
-      return end <= now.seconds
-        ? nil
-        : Rest(
-          since: since, failed: failed, until: Timestamp(seconds: end), cause: cause, code: code, reason: reason,
-          failures: failures, url: url, host: host)
+      var rest = self
+      rest.until = min(until, Timestamp(seconds: modified))
+      return rest.until <= now ? nil : rest
     }
   }
 
@@ -48,7 +42,6 @@ package struct ServerNote: Sendable, Equatable {
   package let server: String
   /// One for all hosts, and one for each host that cannot reach it.
   package let rests: [Rest]
-  /// When it last answered; nil if that is not known.
   package let answered: Timestamp?
   /// How many transfers at a time it bears; nil if nothing is known against it.
   package let bears: Int?
@@ -72,7 +65,6 @@ package struct ServerNote: Sendable, Equatable {
     return server
   }
 
-  /// Its host, perhaps with a port.
   package var shownHost: String { escaped(URLText(shown).host) }
 
   package var isProxy: Bool { server.begins(with: "proxy://") }
@@ -133,7 +125,6 @@ package struct ServerFiles: Sendable {
 
   package init(_ spool: Spool) { self.spool = spool }
 
-  /// A file as it is now.
   package struct Seen: Sendable {
     package let name: FileName
     /// nil for one that is no worker's, or cannot be read.

@@ -16,7 +16,6 @@ internal import SystemPackage
 /// | `transfers` of a class: 4096 for each seat | exclusive, from the first on | a transfer of that worker |
 /// | `rates` of a class + R | shared | a worker's transfers of that class get R bytes per second |
 package final class SharedSlots {
-  /// How many classes of transfers there are that have rates of their own.
   package static let classes = 3
   /// Maximum number of transfers from one server.
   package static let most = 1024
@@ -41,7 +40,6 @@ package final class SharedSlots {
   private var running: [Int]
   private var rates: [UInt64?]
 
-  /// What the other workers say.
   package struct Others: Sendable, Equatable {
     /// Their transfers, by class.
     package var transfers = [Int](repeating: 0, count: classes)
@@ -99,7 +97,6 @@ package final class SharedSlots {
     _ = try file.tryLock(Self.byte(Self.wants + Self.place(of: server) * Self.mostSeats + seat))
   }
 
-  /// Takes all of that back.
   package func wantNothing() throws(SpoolError) {
     try file.unlock(Self.wants..<Self.wants + Self.mostSeats << 16)
   }
@@ -157,7 +154,7 @@ package final class SharedSlots {
     guard try file.tryLock(lock) else { return 5 }
     do throws(SpoolError) {
       let wait = try untilTurn(at: server, every: interval, now: now)
-      if wait == 0 { try note(Turn(server: server.utf8.stableHash, next: now + interval), at: Self.place(of: server)) }
+      if wait == 0 { try note((server.utf8.stableHash, now + interval), at: Self.place(of: server)) }
       try file.unlock(lock)
       return wait == 0 ? nil : wait
     } catch {
@@ -169,7 +166,7 @@ package final class SharedSlots {
 
   /// Milliseconds until the next turn, at most `interval`.
   package func untilTurn(at server: String, every interval: Int64, now: Int64) throws(SpoolError) -> Int64 {
-    var turn = Turn(server: 0, next: 0)
+    var turn: Turn = (0, 0)
     let size = MemoryLayout<Turn>.size
     let offset = Self.place(of: server) * Int64(size)
     let count = try withUnsafeMutableBytes(of: &turn) { (bytes) throws(SpoolError) in
@@ -189,10 +186,7 @@ package final class SharedSlots {
   }
 
   /// As the file has it: whose turn is next, and when, in milliseconds since the epoch.
-  private struct Turn {
-    var server: UInt64
-    var next: Int64
-  }
+  private typealias Turn = (server: UInt64, next: Int64)
 
   private static func place(of server: String) -> Int64 { Int64(server.utf8.stableHash & 0xFFFF) }
 

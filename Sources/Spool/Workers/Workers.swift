@@ -13,7 +13,7 @@ package final class Presence {
   /// - Throws: ``SpoolError``, EAGAIN if somebody examines it at this moment; try again later.
   package init(of spool: Spool, _ report: WorkerReport) throws(SpoolError) {
     self.spool = spool
-    try spool.provide(.workers)
+    try spool.provide(Path(.workers))
     let path = Path(.workers, FileName(spool.owner.text))
     var file = try spool.system.create(spool.root, path, O_RDWR | Spool.jobFlags, mode: 0o644)
     guard try file.lock() else {
@@ -50,15 +50,12 @@ package final class Presence {
   }
 }
 
-/// The files of all workers.
 package struct WorkerFiles {
   private let spool: Spool
 
   package init(_ spool: Spool) { self.spool = spool }
 
-  /// A worker that has a file in `workers/`.
   package struct Seen: Sendable {
-    /// As its file's name says.
     package let owner: WorkerName
     /// Its last heartbeat, in seconds since the epoch, by the file system's clock.
     package let beat: Int64
@@ -82,7 +79,6 @@ package struct WorkerFiles {
     return found.sorted { $0.owner < $1.owner }
   }
 
-  /// Those that have not died.
   package func living() throws(SpoolError) -> [Seen] {
     let (leases, now) = (Leases(spool), spool.now())
     return try all().filter { leases.isAlive($0.owner, beat: $0.beat, now: now) }
@@ -93,36 +89,27 @@ package struct WorkerFiles {
     try living().flatMap { $0.report?.waits ?? [] }
   }
 
-  /// Why a job of this text must not be dropped: a living worker of version 0.2 would give it up for a key that it does
-  /// not know. A user who may not look at the workers may drop all.
-  func objection() throws(SpoolError) -> NewKeys? {
+  /// A living worker of version 0.2, which would give a job up for a key that it does not know. A user who may not look
+  /// at the workers may drop all.
+  func objector() throws(SpoolError) -> WorkerName? {
     do throws(SpoolError) {
-      return try living().first { $0.report?.lacksNewKeys == true }.map { NewKeys(worker: $0.owner.text) }
+      return try living().first { $0.report?.lacksNewKeys == true }?.owner
     } catch  where error.errno == .permissionDenied {
       return nil
     }
   }
 
-  /// The keys that came with version 0.3.
-  struct NewKeys: Sendable {
-    /// One that does not know them.
-    let worker: String
+  private static let newKeys = Set(JobKey.all.filter(\.isNew).map(\.name))
 
-    private static let names: Set<String> = [
-      "patience", "encoded", "crc32c", "crc64nvme", "blake2b", "sha3-256", JobKey.signature.name,
-      JobKey.pieces.name,
-    ]
-
-    /// - Throws: ``SpoolError``, ENOTSUP where the text has one of them.
-    func refuse(_ text: [UInt8], as name: JobName) throws(SpoolError) {
-      let isNew = text.withUnsafeBytes {
-        JobLines($0).contains { $0.sets(Self.names) } || JobText($0).request.standing.entries == .file
-      }
-      if !isNew { return }
-      throw SpoolError(
-        call: .create, path: name.display, errno: .notSupported,
-        reason: "the worker \(escaped(worker)) of version 0.2 would give the job up for a new key: replace it first")
+  /// - Throws: ``SpoolError``, ENOTSUP where the text has a key that the worker does not know.
+  static func refuse(_ text: [UInt8], as name: JobName, for worker: WorkerName) throws(SpoolError) {
+    let isNew = text.withUnsafeBytes {
+      JobLines($0).contains { $0.sets(newKeys) } || JobText($0).request.standing.entries == .file
     }
+    if !isNew { return }
+    throw SpoolError(
+      call: .create, path: name.display, errno: .notSupported,
+      reason: "the worker \(escaped(worker.text)) of version 0.2 would give the job up for a new key: replace it first")
   }
 
   /// Removes the files of workers that have ended: their lock is free, and it proves that, or their lease is over.
@@ -165,7 +152,6 @@ package struct WorkerReport: Sendable, Equatable {
   package var program: String?
   /// `once` or `watch`.
   package var mode: String?
-  /// The limits that it was started with.
   package var options = Fields()
   package var runs = 0
   /// Empty if no job waits for anything but its time.

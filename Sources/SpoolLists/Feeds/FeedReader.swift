@@ -9,7 +9,6 @@ final class FeedReader: XMLReader.Receiver {
   private let wanted: EntryFormat?
   private var vocabulary: (any FeedVocabulary)?
   private var path: [String] = []
-  /// The entries of each item that has ended.
   private var items: [[FeedEntry]] = []
   private var count = 0
 
@@ -86,11 +85,9 @@ final class FeedReader: XMLReader.Receiver {
 protocol FeedVocabulary {
   var format: EntryFormat { get }
   var namespaces: Set<String> { get }
-  /// The name of the outermost element.
   var root: String { get }
 
   mutating func begin(_ attributes: [String: String], _ path: [String])
-  /// Whether the text of the element at `path` is wanted.
   func wantsText(_ path: [String]) -> Bool
   /// The element at `path` has ended.
   /// - Parameter text: its text, if it is wanted, without white space around it.
@@ -104,9 +101,7 @@ struct ItemFeed: FeedVocabulary {
   let format: EntryFormat
   let namespaces: Set<String>
   let itemPath: [String]
-  /// The element that may be an enclosure.
   let enclosure: String
-  /// Its attributes that may be the URL.
   let links: [String]
   /// The element that tells items apart; nil: the item's attribute `about`.
   let identity: String?
@@ -196,7 +191,6 @@ struct Docset: FeedVocabulary {
   }
 }
 
-/// An item with enclosures, while it is read.
 private struct EnclosingItem {
   var identity = ""
   var date: Timestamp?

@@ -35,7 +35,6 @@ final class BagManifest: Sendable {
   let name: String
   private let algorithm: DigestAlgorithm
   private let descriptor: Int32
-  /// Where the line of each path begins.
   private let offsets: [Fingerprint: Int]
 
   /// The manifest in `directory` with the strongest digest; nil where there is none.
@@ -53,9 +52,7 @@ final class BagManifest: Sendable {
   }
 
   private init(_ algorithm: DigestAlgorithm, _ name: String, _ path: [UInt8], _ descriptor: Int32) throws {
-    self.name = name
-    self.algorithm = algorithm
-    self.descriptor = descriptor
+    (self.name, self.algorithm, self.descriptor) = (name, algorithm, descriptor)
     var offsets: [Fingerprint: Int] = [:]
     var lines = LineReader(ByteSource { try Self.read(descriptor, into: $0, path) })
     do {

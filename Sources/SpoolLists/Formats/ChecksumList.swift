@@ -14,9 +14,7 @@ struct ChecksumList: LineFormat {
   private var frameEnd: String?
 
   init(isSFV: Bool, base: String, naming: SumsNaming) {
-    self.isSFV = isSFV
-    self.base = base
-    self.naming = naming
+    (self.isSFV, self.base, self.naming) = (isSFV, base, naming)
   }
 
   mutating func take(_ line: ListLine) throws(Defect) -> ListedJob? {

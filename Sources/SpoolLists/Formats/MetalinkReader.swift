@@ -70,10 +70,8 @@ final class MetalinkReader: XMLReader.Receiver {
 }
 
 private struct MetalinkFile {
-  /// nil if it has none.
   let name: String?
   let line: Int
-  /// The first thing that is wrong with it.
   var defect: Defect?
   var request = JobRequest()
   var digests: [Digest] = []
@@ -95,7 +93,6 @@ private struct MetalinkFile {
     }
   }
 
-  /// The digests of the pieces by one algorithm.
   struct Pieces {
     let algorithm: DigestAlgorithm
     let length: UInt64

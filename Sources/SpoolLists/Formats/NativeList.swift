@@ -32,7 +32,6 @@ struct NativeList: LineFormat {
       self.line = line
     }
 
-    /// In the list.
     func line(_ number: Int) -> Int { isPair ? line : line + number - 1 }
 
     mutating func append(_ line: ListLine) throws(Defect) {

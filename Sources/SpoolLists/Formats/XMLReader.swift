@@ -6,7 +6,6 @@ final class XMLReader {
   struct Element {
     /// Without its namespace.
     let name: String
-    /// Empty where it has none.
     let namespace: String
     let attributes: [String: String]
   }
@@ -48,10 +47,7 @@ final class XMLReader {
     guard let parser = XML_ParserCreateNS(charset, XML_Char(bitPattern: Self.separator.asciiValue!)) else {
       throw Defect(line: nil, reason: "out of memory")
     }
-    self.parser = parser
-    self.mender = mender
-    self.deepest = deepest
-    self.receiver = receiver
+    (self.parser, self.mender, self.deepest, self.receiver) = (parser, mender, deepest, receiver)
     XML_SetUserData(parser, Unmanaged.passUnretained(self).toOpaque())
     XML_SetElementHandler(
       parser,
@@ -82,7 +78,6 @@ final class XMLReader {
     }
   }
 
-  /// What was mended.
   var problems: ListProblems { mender?.problems ?? ListProblems() }
 
   private var line: Int { Int(XML_GetCurrentLineNumber(parser)) }

@@ -7,7 +7,6 @@ struct ListLine: Sendable {
   /// From 1.
   let number: Int
 
-  /// Begins with a blank or a tab.
   var isIndented: Bool { text.utf8.first == 0x20 || text.utf8.first == 0x09 }
   /// Without the blanks and tabs around it.
   var content: Substring { trimmed(text[...]) }
@@ -21,7 +20,6 @@ struct LineReader {
   private var buffer: [UInt8] = []
   private var position = 0
   private var isAtEnd = false
-  /// The lines that were read.
   private(set) var number = 0
   /// Where the next line begins, in bytes.
   private(set) var offset = 0
@@ -163,7 +161,6 @@ struct URLWithName {
   let url: Substring
   let name: Substring
 
-  /// nil for any other line.
   init?(_ line: Substring) {
     let parts = line.split(at: "\t", omittingEmptySubsequences: false).map { trimmed($0) }
     guard parts.count == 2, LineLooks.isURL(parts[0]), !parts[0].utf8.contains(0x20), !parts[1].isEmpty,

@@ -12,8 +12,7 @@ package struct ListedJob: Sendable, Equatable {
 
   /// - Parameter line: of the list, from 1.
   package init(_ request: JobRequest = JobRequest(), line: Int) {
-    self.request = request
-    self.line = line
+    (self.request, self.line) = (request, line)
   }
 }
 
@@ -37,11 +36,9 @@ package enum ListFormat: String, CaseIterable, Sendable {
   /// Names files, and no URLs: needs the URL that they are below.
   package var needsBase: Bool { self == .sums || self == .sfv || algorithm != nil }
 
-  /// Of the digests in a list of checksums.
   var algorithm: DigestAlgorithm? { DigestAlgorithm(rawValue: rawValue) }
 }
 
-/// What a person says of a list.
 package struct ListOptions: Sendable {
   /// nil: recognized from the list's first bytes.
   package var format: ListFormat?

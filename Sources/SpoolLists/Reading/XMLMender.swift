@@ -19,11 +19,9 @@ struct XMLMender {
   }
   private var isLast = false
   private var mended: [UInt8] = []
-  /// The names of the open elements.
   private var open: [[UInt8]] = []
   private var hasRoot = false
   private var isInCDATA = false
-  /// The prefixes that were declared so far.
   private var prefixes: Set<[UInt8]> = [Array("xml".utf8), Array("xmlns".utf8)]
 
   /// Bytes of a tag or comment.
@@ -276,10 +274,7 @@ struct XMLMender {
 
 /// A start tag in the text of a feed, with its mistakes.
 private struct XMLStartTag {
-  struct Attribute {
-    let name: [UInt8]
-    let value: Range<Int>
-  }
+  typealias Attribute = (name: [UInt8], value: Range<Int>)
 
   let name: [UInt8]
   private(set) var attributes: [Attribute] = []
@@ -333,7 +328,7 @@ private struct XMLStartTag {
       if attributes.contains(where: { $0.name == name }) {
         mistakes.append(("two attributes of one name", index))
       } else {
-        attributes.append(Attribute(name: name, value: first..<stop))
+        attributes.append((name, first..<stop))
       }
       index = isQuoted ? stop + 1 : stop
     }

@@ -6,7 +6,6 @@ internal import Spool
 struct XMLText {
   /// What was not taken yet, and a NUL.
   private var bytes: [UInt8] = [0]
-  /// Where the next token is.
   var position = 0
   /// The line of the first byte, and how much of that line is before it.
   private var start = (line: 1, column: 0)
@@ -78,7 +77,6 @@ struct XMLText {
     }
   }
 
-  /// How many of the next bytes are in the set.
   func length(of set: ByteSet, from start: Int) -> Int {
     bytes.withUnsafeBytes { bytes in
       bytes.baseAddress.map { strspn(($0 + start).assumingMemoryBound(to: CChar.self), set.text) } ?? 0

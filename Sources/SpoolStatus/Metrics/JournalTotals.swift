@@ -17,7 +17,6 @@ package struct JournalTotals: Sendable, Equatable {
   private static let known = Set(codes)
 
   package init() {}
-  /// Sums that were written before.
   package init(_ counts: [String: UInt64]) { self.counts = counts }
 
   package subscript(name: String) -> UInt64 { counts[name] ?? 0 }
@@ -101,11 +100,9 @@ package struct CounterMemory: Sendable, Equatable {
   package var before: Int64 = .min
   /// The time of the latest receipt, in seconds since the epoch; nil if there was none.
   package var lastDone: Int64?
-  /// The sums of those receipts.
   package var settled = JournalTotals()
   /// What jobs had that are gone.
   package var lost = JournalTotals()
-  /// The counters that the file shows.
   package var shown = JournalTotals()
 
   /// Seconds after which a receipt is settled: by then a job is in `done/`, whose receipt has its time from before.

@@ -2,7 +2,6 @@ package import Spool
 
 /// What keys do in `status --watch`: keys in, actions out. Pure.
 package struct WatchKeys: Sendable {
-  /// What the loop has to do.
   package enum Action: Sendable, Equatable {
     case quit
     /// Draw everything again, whatever has written to the terminal.
@@ -12,22 +11,13 @@ package struct WatchKeys: Sendable {
     case tell(TableSubject)
   }
 
-  /// What keys mean at the moment.
   package enum Mode: Sendable, Equatable {
     case table
-    /// The text of the filter is typed.
     case filter
     /// Whether to do this, which cannot be undone.
     case question(Gesture, TableSubject)
     /// Lines to read: a story, or the help.
     case page([String])
-  }
-
-  package struct Message: Sendable, Equatable {
-    /// Without control characters.
-    package let text: String
-    /// Whether something was not done.
-    package let isProblem: Bool
   }
 
   package private(set) var mode = Mode.table
@@ -36,9 +26,8 @@ package struct WatchKeys: Sendable {
   /// Only jobs that say this are shown; empty for all.
   package private(set) var filter = ""
   package private(set) var sort = WatchSort.turn
-  /// What came of the last key, until the next one.
-  package private(set) var message: Message?
-  /// The first line of the page that is shown.
+  /// What came of the last key, until the next one, without control characters; and whether something was not done.
+  package private(set) var message: (text: String, isProblem: Bool)?
   package private(set) var pageTop = 0
   private var subjects: [TableSubject] = []
   /// The place of the selection, for when its job is gone; nil if another place is as good.
@@ -72,7 +61,7 @@ package struct WatchKeys: Sendable {
 
   /// Shows what came of an action, until the next key.
   package mutating func say(_ text: String, isProblem: Bool = false) {
-    message = Message(text: text, isProblem: isProblem)
+    message = (text, isProblem)
   }
 
   package mutating func open(page lines: [String]) { (mode, pageTop) = (.page(lines), 0) }
@@ -180,7 +169,6 @@ package struct WatchKeys: Sendable {
   }
 }
 
-/// The keys of `status --watch`, in words.
 enum WatchHelp {
   /// The page that `?` opens, for windows of 40 columns.
   static let lines = [
@@ -212,7 +200,6 @@ package enum Key: Sendable, Equatable {
   case up, down, pageUp, pageDown, home, end, enter, escape, backspace
   /// Ctrl-L.
   case redraw
-  /// A character that is shown.
   case character(Character)
 }
 
@@ -226,7 +213,6 @@ package struct KeyReader: Sendable {
   /// Whether a sequence has begun: its rest, or ``end()``, says what it is.
   package var isWaiting: Bool { !bytes.isEmpty }
 
-  /// The keys that are complete.
   package mutating func read(_ new: some Sequence<UInt8>) -> [Key] {
     bytes += new
     var keys: [Key] = []

@@ -5,7 +5,6 @@ package struct WatchScreen: Sendable {
   private let look: Look
   /// The first line of the list that is shown.
   private var top = 0
-  /// The rates of the last pictures, one for each time.
   private var rates: [(time: Timestamp, rate: Double)] = []
 
   package init(_ look: Look) { self.look = look }
@@ -175,7 +174,6 @@ extension SpoolSnapshot {
     return result
   }
 
-  /// What can be selected, in the order of the table.
   package var subjects: [TableSubject] {
     JobState.allCases.flatMap { jobs[$0] ?? [] }.map(\.subject) + orders.map(\.subject)
   }

@@ -26,7 +26,6 @@ struct ChunkPlan {
     let offset: UInt64
     /// How many bytes at the front had been received already: another connection was faster, or its response broke off.
     let skipped: Int
-    /// The file offset of the first byte.
     var start: UInt64 { offset - UInt64(skipped) }
     let completes: Bool
   }
@@ -120,7 +119,6 @@ struct ChunkPlan {
   var head: UInt64? { chunks.first?.range.lowerBound }
   /// Requested bytes after the head, which may have to be kept.
   var early: UInt64 { chunks.first.map { next - $0.range.upperBound } ?? 0 }
-  /// The same of the head, as ``Chunk/brokenFrom``.
   var brokenFrom: UInt64? { chunks.first?.brokenFrom }
   var live: Int { connections.count { !$0.isRetired } }
 

@@ -14,7 +14,6 @@ final class ChunkedFetch {
     case stopped
   }
 
-  /// A mirror and the state of its connections.
   private struct Source {
     let mirror: MirrorURL
     var connections = 0
@@ -28,6 +27,7 @@ final class ChunkedFetch {
   private let engine: any Fetcher
   private let template: FetchRequest
   private let log: (String, Fields) -> Void
+  private let hasRefusedConnection: (MirrorURL, Failure) -> Void
   private var sources: [Source]
   private var leadsTo: [Int] = []
   /// For each connection: its requests that ended early.
@@ -45,12 +45,14 @@ final class ChunkedFetch {
   ///   - mirrors: the first is the one that sent the latest data.
   ///   - template: a request of this job. Its id and the ids after it, one for each connection, are reserved for the
   ///     job.
+  ///   - hasRefusedConnection: called for each connection that is given up while others go on.
   init(
     _ data: PartData, to end: UInt64, _ share: MemoryBudget.Share, first: ChunkPlan.Estimate, mirrors: [MirrorURL],
     engine: any Fetcher, template: FetchRequest,
-    log: @escaping (String, Fields) -> Void
+    log: @escaping (String, Fields) -> Void, hasRefusedConnection: @escaping (MirrorURL, Failure) -> Void
   ) {
     (self.data, self.engine, self.template, self.log) = (data, engine, template, log)
+    self.hasRefusedConnection = hasRefusedConnection
     let plan = ChunkPlan(data.length..<end, connections: share.connections, largest: share.largest, first)
     window = ChunkWindow(data, plan: plan)
     sources = mirrors.map { Source(mirror: $0) }
@@ -229,6 +231,7 @@ final class ChunkedFetch {
       lead(connection, to: other)
     } else {
       window.plan.retire(connection)
+      hasRefusedConnection(sources[source].mirror, failure)
       log(
         "fewer-connections",
         Fields().with("connections", window.plan.live).with("code", failure.label).with("reason", failure.reason))

@@ -4,7 +4,6 @@ internal import SystemPackage
 internal import Transfer
 
 extension URLParts {
-  /// Whether the host is reached without a network.
   var isLoopback: Bool { host == "localhost" || host.begins(with: "127.") || host == "::1" || host == "[::1]" }
 }
 

@@ -7,7 +7,6 @@ struct FetchPolicy {
   struct Manner: Equatable {
     /// Connections for the rest, if the first response allows it.
     var connections: Int
-    /// Requests the whole, although there is data.
     var isWhole = false
     /// Sends the data's validator, if it has one.
     var isConditional = true
@@ -22,22 +21,9 @@ struct FetchPolicy {
     case again(ResponseVerdict.Change, String)
     /// The body was complete, but the file was not.
     case ended
-    case failed(Failure, Circumstances)
-  }
-
-  /// The properties of a failed request, which determine what else can be tried.
-  struct Circumstances: Equatable {
-    var wasConditional = false
-    /// The address family of the connection; nil if there was none, or if the URL contains the address.
-    var family: FetchRequest.AddressFamily?
-  }
-
-  /// What the log says of a request that is sent again.
-  struct LogEntry: Equatable {
-    let event: String
-    let reason: String
-    var code: String?
-    var fallback: String?
+    /// What else can be tried depends on the request: whether it had an If-Range, and the address family of its
+    /// connection; nil if there was none, or if the URL contains the address.
+    case failed(Failure, wasConditional: Bool = false, family: FetchRequest.AddressFamily? = nil)
   }
 
   /// The state of the data after a request.
@@ -79,29 +65,31 @@ struct FetchPolicy {
 
   /// To be called after each request. Another one is to be sent as ``manner`` says then.
   /// - Returns: what to log.
-  mutating func after(_ outcome: Outcome, _ progress: Progress) throws(Failure) -> LogEntry? {
+  mutating func after(_ outcome: Outcome, _ progress: Progress) throws(Failure) -> (event: String, facts: Fields)? {
     manner.isOnFreshConnection = false
     switch outcome {
     case .again(let change, let reason):
       try make(change, reason)
-      return LogEntry(event: change.rawValue, reason: reason)
+      let facts = Fields().with("connections", change == .askUnbounded ? 1 : nil)
+      return (change.rawValue, facts.with("reason", reason))
     case .ended:
       let gained = note(progress)
       if gained == 0 {
-        return try fallBack(Failure(.shortBody, "\(host) ended the body at \(progress.length) bytes"), Circumstances())
+        return try fallBack(
+          Failure(.shortBody, "\(host) ended the body at \(progress.length) bytes"), progress, false, nil)
       }
       guard !smallSteps.areTooMany else {
         // Not `short-body`, which would be retried at once.
         throw Failure(.badResponse, "\(host) sent next to nothing \(smallSteps.count) times in a row")
       }
       return nil
-    case .failed(let failure, let circumstances):
+    case .failed(let failure, let wasConditional, let family):
       let gained = note(progress, isStall: failure.code == .stalled)
       if smallSteps.areTooMany || failure.code.isOfAllServers { throw failure }
       if gained > 0, failure.code.isCut {
-        return LogEntry(event: "interrupted", reason: failure.reason, code: failure.label)
+        return ("interrupted", Self.facts(failure, progress))
       }
-      return try fallBack(failure, circumstances)
+      return try fallBack(failure, progress, wasConditional, family)
     }
   }
 
@@ -162,17 +150,24 @@ struct FetchPolicy {
     case otherFamily = "the other address family"
   }
 
-  private mutating func fallBack(_ failure: Failure, _ circumstances: Circumstances) throws(Failure) -> LogEntry {
-    for fallback in Self.fallbacks(after: failure, circumstances, manner) where !tried.contains(fallback) {
+  private static func facts(_ failure: Failure, _ progress: Progress, way: Fallback? = nil) -> Fields {
+    Fields().with("at", progress.length).with("code", failure.label).with("way", way?.rawValue)
+      .with("reason", failure.reason)
+  }
+
+  private mutating func fallBack(
+    _ failure: Failure, _ progress: Progress, _ wasConditional: Bool, _ family: FetchRequest.AddressFamily?
+  ) throws(Failure) -> (event: String, facts: Fields) {
+    let fallbacks = Self.fallbacks(after: failure, wasConditional, manner.family == .any ? family : nil)
+    for fallback in fallbacks where !tried.contains(fallback) {
       tried.append(fallback)
       answered = failure
       switch fallback {
       case .freshConnection: manner.isOnFreshConnection = true
       case .unconditional: manner.isConditional = false
-      case .otherFamily: manner.family = circumstances.family == .ipv6 ? .ipv4 : .ipv6
+      case .otherFamily: manner.family = family == .ipv6 ? .ipv4 : .ipv6
       }
-      return LogEntry(
-        event: "other-way", reason: failure.reason, code: failure.label, fallback: fallback.rawValue)
+      return ("other-way", Self.facts(failure, progress, way: fallback))
     }
     // A way that leads to no server says nothing about the server that was reached before.
     var failure = failure.code.blame == .server ? answered ?? failure : failure
@@ -181,16 +176,18 @@ struct FetchPolicy {
   }
 
   /// In the order of their cost.
-  private static func fallbacks(after failure: Failure, _ circumstances: Circumstances, _ manner: Manner) -> [Fallback]
-  {
+  /// - Parameter family: the one beside which there may be another.
+  private static func fallbacks(
+    after failure: Failure, _ wasConditional: Bool, _ family: FetchRequest.AddressFamily?
+  ) -> [Fallback] {
     // The server asks for no request before its time.
     if failure.retryAfter != nil { return [] }
-    let family: [Fallback] = circumstances.family == nil || manner.family != .any ? [] : [.otherFamily]
+    let other: [Fallback] = family == nil ? [] : [.otherFamily]
     switch failure.code.otherWay {
-    case .connection: return [.freshConnection] + family
-    case .addressFamily: return family
+    case .connection: return [.freshConnection] + other
+    case .addressFamily: return other
     // Some servers and the proxies in front of them fail on the field.
-    case .request: return circumstances.wasConditional && refusesTheForm(failure.status) ? [.unconditional] : []
+    case .request: return wasConditional && refusesTheForm(failure.status) ? [.unconditional] : []
     case nil: return []
     }
   }

@@ -10,10 +10,12 @@ final class MirrorFetch: RunningTransfer {
   /// Mirrors that may be used too if there are several connections.
   private let others: [MirrorURL]
   private let engine: any Fetcher
-  private let template: RequestTemplate
+  /// Its id and the ids after it, one for each connection, are reserved for the job.
+  private let template: FetchRequest
   private let options: WorkerOptions
   private let memory: MemoryBudget
   private let log: (String, Fields) -> Void
+  private let hasRefusedConnection: (MirrorURL, Failure) -> Void
   private var policy: FetchPolicy
   private var chunked: ChunkedFetch?
   private var isStopped = false
@@ -23,14 +25,16 @@ final class MirrorFetch: RunningTransfer {
   /// - Parameter bearsMore: whether the mirror's server takes several connections, as far as that is known.
   init(
     _ mirror: MirrorURL, with others: [MirrorURL], _ data: PartData, engine: any Fetcher, id: UInt64,
-    options: WorkerOptions, memory: MemoryBudget, bearsMore: Bool = true, log: @escaping (String, Fields) -> Void
+    options: WorkerOptions, memory: MemoryBudget, bearsMore: Bool = true, log: @escaping (String, Fields) -> Void,
+    hasRefusedConnection: @escaping (MirrorURL, Failure) -> Void = { _, _ in }
   ) {
     (self.data, self.mirror) = (data, mirror)
     // Bytes of two servers may be joined only if a digest proves the whole in the end.
     self.others = data.request.expected.provesContent ? others : []
     (self.engine, self.options, self.memory, self.log) = (engine, options, memory, log)
+    self.hasRefusedConnection = hasRefusedConnection
     let request = data.request
-    template = RequestTemplate(mirror, request, id: id)
+    template = FetchRequest(mirror, request, id: id)
     policy = FetchPolicy(
       host: mirror.parts.host,
       connections: mirror.parts.scheme.hasBoundedRanges && bearsMore ? request.connections ?? options.connections : 1,
@@ -74,7 +78,7 @@ final class MirrorFetch: RunningTransfer {
     if isPiece { plan.last = data.length + options.firstPiece - 1 }
     try data.checkSpace()
     let sink = PartSink(data, plan: plan, mirror: mirror)
-    let result = await engine.fetch(template.request(manner, plan, isPiece: isPiece), into: sink)
+    let result = await engine.fetch(template.asking(for: plan, manner), into: sink)
     fetched += result.bytesReceived
     isOfOtherServer = result.isOfOtherServer
     // Also where it is stopped: an error page may have come just before. Before a call can fail: what is written is in
@@ -86,7 +90,7 @@ final class MirrorFetch: RunningTransfer {
     switch result.end {
     case .cancelled: throw JobStop.cancelled
     case .failed(let failure):
-      return try next(.failed(mirror.failure(failure, manner), circumstances(plan, result)))
+      return try next(failed(mirror.failure(failure, manner), plan, result))
     case .refused: return try await refused(sink, plan, result)
     case .complete:
       guard let outcome = ended(result, sink) else { return false }
@@ -97,9 +101,9 @@ final class MirrorFetch: RunningTransfer {
     }
   }
 
-  private func circumstances(_ plan: ResumePlan, _ result: FetchResult) -> FetchPolicy.Circumstances {
-    FetchPolicy.Circumstances(
-      wasConditional: plan.ifRange != nil,
+  private func failed(_ failure: Failure, _ plan: ResumePlan, _ result: FetchResult) -> FetchPolicy.Outcome {
+    .failed(
+      failure, wasConditional: plan.ifRange != nil,
       family: mirror.isAddress || options.network.addressFamily != .any ? nil : result.addressFamily)
   }
 
@@ -109,7 +113,7 @@ final class MirrorFetch: RunningTransfer {
     case .again(.differs, _): return try await cutBack()
     case .again(let change, let reason): return try next(.again(change, reason))
     case .complete: return false
-    case .fail(let failure): return try next(.failed(failure, circumstances(plan, result)))
+    case .fail(let failure): return try next(failed(failure, plan, result))
     case .append, .replace, nil:
       throw Failure(.badResponse, "\(mirror.parts.host): the response was refused without a reason")
     }
@@ -144,16 +148,14 @@ final class MirrorFetch: RunningTransfer {
     if isWhole { return nil }
     if isShort {
       let end = sink.statedEnd ?? size
-      return .failed(
-        Failure(.shortBody, "\(mirror.parts.host) closed at \(data.length) of \(end) bytes"),
-        FetchPolicy.Circumstances())
+      return .failed(Failure(.shortBody, "\(mirror.parts.host) closed at \(data.length) of \(end) bytes"))
     }
     // A 206 may carry less than was requested (RFC 9110 section 15.3.7): request the rest.
     return .ended
   }
 
   private func next(_ outcome: FetchPolicy.Outcome) throws -> Bool {
-    if let entry = try policy.after(outcome, data.progress) { log(entry) }
+    if let (event, facts) = try policy.after(outcome, data.progress) { log(event, facts) }
     return true
   }
 
@@ -170,14 +172,6 @@ final class MirrorFetch: RunningTransfer {
     }
   }
 
-  private func log(_ entry: FetchPolicy.LogEntry) {
-    log(
-      entry.event,
-      Fields().with("at", entry.code == nil ? nil : data.length).with("code", entry.code)
-        .with("connections", entry.event == "fewer-connections" ? 1 : nil).with("way", entry.fallback)
-        .with("reason", entry.reason))
-  }
-
   /// Fetches the rest over several connections.
   /// - Returns: true, to send a single request for the rest, or to find out what happened to the file.
   private func fetchChunks(
@@ -191,8 +185,7 @@ final class MirrorFetch: RunningTransfer {
     defer { memory.giveBack(share) }
     let fetch = ChunkedFetch(
       data, to: size, share, first: estimate, mirrors: [mirror] + others, engine: engine,
-      template: template.request(manner, plan, isPiece: true),
-      log: log)
+      template: template.asking(for: plan, manner), log: log, hasRefusedConnection: hasRefusedConnection)
     chunked = fetch
     let end = await fetch.run()
     chunked = nil
@@ -209,7 +202,7 @@ final class MirrorFetch: RunningTransfer {
     switch end {
     case .whole: break
     case .stopped: throw JobStop.cancelled
-    case .failed(let failure as Failure): return try next(.failed(failure, FetchPolicy.Circumstances()))
+    case .failed(let failure as Failure): return try next(.failed(failure))
     case .failed(let error): throw error
     case .again(let change, let reason, let offset):
       if let offset { try await data.cutBack(to: offset) }
@@ -269,7 +262,6 @@ private final class PartSink: FetchSink {
     }
   }
 
-  /// Whether the body was done without an error and a refusal.
   private func isDone(_ body: () throws -> Void) -> Bool {
     do {
       try body()
@@ -292,7 +284,6 @@ private final class PartSink: FetchSink {
 
   var hasAll: Bool { statedEnd.map { data.position >= $0 } ?? false }
 
-  /// Notes the end of the response: whether it broke off.
   func noteEnd(isBroken: Bool) {
     if began != nil { data.noteEnd(ofAnswerFrom: start, isBroken: isBroken && !hasAll) }
   }

@@ -63,7 +63,6 @@ final class PartData {
     space.enter(self) { [unowned self] in stillToCome ?? 0 }
   }
 
-  /// The same request with other URLs and header fields.
   func use(_ request: JobRequest) { self.request = request }
 
   func leaveSpace() { space.leave(self) }
@@ -84,7 +83,6 @@ final class PartData {
     (version?.size ?? request.expected.size).map { $0 > growing.length ? $0 - growing.length : 0 }
   }
 
-  /// Whether the data is known to be complete.
   var isComplete: Bool {
     guard let size = version?.size ?? request.expected.size, version != nil else { return false }
     return growing.length == size
@@ -173,7 +171,6 @@ final class PartData {
 
   // MARK: data in doubt
 
-  /// The end of the growing data, as written.
   var mark: Mark { growing.mark }
 
   func cutBack(to mark: Mark) throws(SpoolError) {
@@ -360,7 +357,6 @@ extension PartData {
     try part.replace(bytes, at: offset)
   }
 
-  /// Reads what ``beginReplacing(from:)`` let be replaced.
   func endReplacing(from mark: Mark) async throws {
     part.adopt(try await part.read(from: mark, to: part.length))
     isStale = false
@@ -435,7 +431,6 @@ struct TailDoubt: Equatable {
   /// Where the request begins that compares the end of an answer.
   static func begin(from floor: UInt64, to end: UInt64) -> UInt64 { end - min(least, (end - floor + 1) / 2) }
 
-  /// Notes that `count` more bytes agree.
   mutating func agree(_ count: Int) { position += UInt64(count) }
 
   var isSettled: Bool { position >= end }
@@ -462,7 +457,6 @@ struct TailDoubt: Equatable {
 }
 
 extension PartData {
-  /// Notes the end of an answer that began at `start`.
   func noteEnd(ofAnswerFrom start: UInt64, isBroken: Bool) {
     guard let doubt else {
       if isBroken { self.doubt = TailDoubt(from: start, to: length) }
@@ -520,7 +514,6 @@ extension JobRequest {
     return version.stated.only(strongest.map { [$0] } ?? [])
   }
 
-  /// The digests to compute for data of this version.
   package func computedDigests(for version: RemoteVersion?) -> Set<DigestAlgorithm> {
     computedDigests.union(checkedDigests(of: version).algorithms)
   }

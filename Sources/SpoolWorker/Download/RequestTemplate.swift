@@ -49,28 +49,21 @@ extension JobRequest {
   func headers(for url: URLParts) -> [String] { headers(for: url.host, isEncrypted: url.scheme.isEncrypted) }
 }
 
-struct RequestTemplate {
-  /// Its id and the ids after it, one for each connection, are reserved for the job.
-  private var common: FetchRequest
-
-  var id: UInt64 { common.id }
-
+extension FetchRequest {
+  /// What all requests of a job to this mirror have in common.
   init(_ mirror: MirrorURL, _ request: JobRequest, id: UInt64) {
-    common = FetchRequest(
+    self.init(
       id: id, url: mirror.url, headers: request.headers(for: mirror.parts), idleTimeoutSeconds: request.idleTimeout)
-    common.floor = request.effectiveMinimumRate.map {
-      RateFloor(bytesPerSecond: $0.bytesPerSecond, seconds: $0.seconds)
-    }
-    (common.totalTimeoutSeconds, common.group) = (request.totalTimeout, id)
-    (common.userAgent, common.referer) = (request.userAgent, request.referer)
-    common.ask(for: mirror.url, mirror.parts)
-    common.isPathSecret = mirror.parts.isPathSecret
-    common.needsEncryptionForLogin = request.isOffered
+    floor = request.effectiveMinimumRate.map { RateFloor(bytesPerSecond: $0.bytesPerSecond, seconds: $0.seconds) }
+    (totalTimeoutSeconds, group) = (request.totalTimeout, id)
+    (userAgent, referer) = (request.userAgent, request.referer)
+    ask(for: mirror.url, mirror.parts)
+    isPathSecret = mirror.parts.isPathSecret
+    needsEncryptionForLogin = request.isOffered
   }
 
-  /// - Parameter isPiece: whether it requests a first piece, which several connections may follow.
-  func request(_ manner: FetchPolicy.Manner, _ plan: ResumePlan, isPiece: Bool) -> FetchRequest {
-    var request = common
+  func asking(for plan: ResumePlan, _ manner: FetchPolicy.Manner) -> FetchRequest {
+    var request = self
     request.rangeStart = plan.offset > 0 || plan.last != nil ? plan.offset : nil
     (request.rangeEnd, request.ifRange) = (plan.last, plan.ifRange)
     request.needsFreshConnection = manner.isOnFreshConnection

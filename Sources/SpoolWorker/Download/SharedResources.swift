@@ -125,7 +125,6 @@ final class DiskSpace {
   }
   func leave(_ taker: AnyObject) { takers[ObjectIdentifier(taker)] = nil }
 
-  /// The free bytes, if they are fewer than ``kept``.
   var freeIfShort: UInt64? {
     guard kept > 0, let free = spool.freeSpace(), free < kept else { return nil }
     return free
@@ -146,28 +145,17 @@ final class DiskSpace {
 }
 
 extension WorkerOptions {
-  /// The rates that transfers share at this moment.
   var sharedRates: [SharedRate] { limitRate?.sharedRates(at: minuteOfDay()) ?? [] }
 }
 
 extension RateRules {
-  /// The rates that transfers share at this minute of the day: one for each clause that applies to any.
+  /// The rates that transfers share at this minute of the day: one for each clause that applies to any. The engine
+  /// knows jobs of a priority by its place.
   func sharedRates(at minute: Int) -> [SharedRate] {
     let priorities = Dictionary(grouping: Priority.allCases) { clause(for: $0, at: minute) }
     return clauses.indices.compactMap { index in
       guard let members = priorities[index], let rate = clauses[index].bytesPerSecond else { return nil }
-      return SharedRate(of: Set(members.map(\.rateClass)), bytesPerSecond: rate)
-    }
-  }
-}
-
-extension Priority {
-  /// What the engine calls jobs of this priority: see ``SharedRate``.
-  var rateClass: Int {
-    switch self {
-    case .high: 0
-    case .normal: 1
-    case .low: 2
+      return SharedRate(of: Set(members.map(\.place)), bytesPerSecond: rate)
     }
   }
 }

@@ -19,7 +19,6 @@ final class Attempt {
   private(set) lazy var checkpointer = Checkpointer(claim, environment) { [unowned self] in
     checkpointFailed($0, hasLostWrites: $1)
   }
-  /// Of the payload, if the job asks for it.
   private var signature: [UInt8]?
   /// The data, from its recovery to the end of the attempt.
   var data: PartData?
@@ -28,16 +27,16 @@ final class Attempt {
   var transfer: (any RunningTransfer)?
   var probation: Probation
   var lastHeartbeat = LoopExecutor.milliseconds()
-  private let note: (Milestone) -> Void
+  private let reached: (Milestone) -> Void
   private let checkOrder: @WorkerLoop (Attempt) async throws -> AttemptEnd
 
   /// - Parameter id: unique among the worker's attempts; the ids of its requests derive from it.
   init(
     _ claim: Claim, id: UInt64, _ environment: JobEnvironment,
-    checkOrder: @escaping @WorkerLoop (Attempt) async throws -> AttemptEnd, note: @escaping (Milestone) -> Void
+    checkOrder: @escaping @WorkerLoop (Attempt) async throws -> AttemptEnd, reached: @escaping (Milestone) -> Void
   ) {
     (self.claim, self.id, self.environment, self.checkOrder) = (claim, id, environment, checkOrder)
-    self.note = note
+    self.reached = reached
     trust = claim.isTakenOver ? .doubtful : .sound
     probation = Probation(
       deaths: claim.history.attempts.deaths(
@@ -55,11 +54,9 @@ final class Attempt {
       return try await takeToDone()
     } catch {
       if let loss = error as? LostWrites { trust = .lost(loss.error) }
-      return await self.end(Ending.Cause(error))
+      return await self.end(error)
     }
   }
-
-  func reached(_ milestone: Milestone) { note(milestone) }
 
   func log(_ event: Event) { environment.log(event) }
 }
@@ -95,7 +92,7 @@ extension Attempt {
     try commit.checkRoom()
 
     let resolver = LinkResolver(plan, of: claim, attempt: account.number, environment, hooks)
-    let resolved = try await resolve(plan, resolver)
+    let resolved = if let resolver { try await orStopped { try await resolver.ask() } } else { plan }
     // Before the data is opened and read.
     let patience = environment.patience(of: request, knownSince: claim.knownSince?.seconds)
     if let wait = try environment.servers.wait(id, of: resolved.mirrors, patience) { throw JobStop.waits(wait) }
@@ -188,20 +185,15 @@ extension Attempt {
     _ = try await orStopped { try await fetch.run(into: file) }
     return try file.contents(limit: SignatureCheck.longest + 1)
   }
-
-  func clear() {
-    log(Event("cleared", .info, job: name, Fields().with("deaths", probation.deaths)))
-    reached(.cleared)
-  }
 }
 
 extension Attempt {
-  func end(_ cause: Ending.Cause) async -> AttemptEnd {
+  private func end(_ cause: any Error) async -> AttemptEnd {
     await checkpointer.finish()
     var ending = Ending.decide(cause, ownership, fullTrust)
     while true {
       do {
-        return try await perform(ending, cause)
+        return try await perform(ending, Ending.problem(cause))
       } catch {
         // A person can move or remove the job between any two steps. Then the attempt ends because of that, and the
         // error is no failure.
@@ -221,14 +213,14 @@ extension Attempt {
     do throws(SpoolError) { return try claim.ownership() } catch { return .ours }
   }
 
-  private func perform(_ ending: Ending, _ cause: Ending.Cause) async throws -> AttemptEnd {
+  private func perform(_ ending: Ending, _ problem: any Error) async throws -> AttemptEnd {
     switch ending {
     case .fail(let failure): return try await fail(failure)
     case .park(let reason): return try park(reason)
     case .wait(let wait): return try self.wait(wait)
     case .letGo(let owner): return try letGo(owner)
-    case .doubtDone: return AttemptEnd(.done, problem: cause.error)
-    case .leaveReceipt: return AttemptEnd(.waiting, problem: cause.error)
+    case .doubtDone: return AttemptEnd(.done, problem: problem)
+    case .leaveReceipt: return AttemptEnd(.waiting, problem: problem)
     }
   }
 
@@ -481,7 +473,8 @@ extension Attempt {
       try data?.writePending()
       if checkpointer.isAllowed, probation.isOver(at: now) {
         try claim.append(.cleared(.now()))
-        clear()
+        log(Event("cleared", .info, job: name, Fields().with("deaths", probation.deaths)))
+        reached(.cleared)
       }
     } catch {
       return stop(.failed(error))
@@ -513,12 +506,6 @@ extension Attempt {
 
 /// The steps of an attempt in which hooks take part.
 extension Attempt {
-  /// - Returns: the plan with the links that the hook `resolve` says; `plan` itself for a job that asks for none.
-  func resolve(_ plan: JobPlan, _ resolver: LinkResolver?) async throws -> JobPlan {
-    guard let resolver else { return plan }
-    return try await orStopped { try await resolver.ask() }
-  }
-
   /// - Returns: when the hook `deliver` accepted the payload; nil if there is no hook.
   func deliver(_ plan: JobPlan, _ whole: Mark) async throws -> Timestamp? {
     guard hooks.has(.deliver) else { return nil }
@@ -549,7 +536,6 @@ extension Attempt {
     log(Event("published", .info, job: name, Fields().with("output", plan.output.text)))
   }
 
-  /// Reports a job that is done.
   func succeed(_ plan: JobPlan, _ whole: Mark) async -> AttemptEnd {
     // Another transfer may have the connection while the hook runs.
     reached(.transferred)

@@ -159,11 +159,11 @@ struct Commit {
     try await durable(spool.flush(.done), spool.flush(.cur))
   }
 
-  /// - Throws: ``Ending/Cause/unmoved(_:)``: the job has been done all the same; `disk-full`, which costs no attempt.
+  /// - Throws: ``Ending/Unmoved``: the job has been done all the same; `disk-full`, which costs no attempt.
   private func moveToDone() throws {
     do throws(SpoolError) { try claim.finish() } catch {
       if error.isLackOfSpace { throw error }
-      throw Ending.Cause.unmoved(error)
+      throw Ending.Unmoved(error: error)
     }
   }
 

@@ -1,6 +1,6 @@
 internal import Spool
 
-/// How an attempt that did not succeed ends. Pure: a function of cause, ownership and trust.
+/// How an attempt that did not succeed ends. Pure: a function of its error, ownership and trust.
 enum Ending {
   /// Journal the failure; the job waits for its next attempt, or is given up.
   case fail(Failure)
@@ -15,32 +15,31 @@ enum Ending {
   /// The receipt is written, and only the move to `done/` is left, for whoever can make it.
   case leaveReceipt
 
-  enum Cause: Error {
-    case stopped(JobStop)
-    case failed(Failure)
-    case broken(SpoolError)
-    /// The job, whose receipt is written, could not be moved to `done/`.
-    case unmoved(SpoolError)
-  }
+  /// The job, whose receipt is written, could not be moved to `done/`.
+  struct Unmoved: Error { let error: SpoolError }
 
   /// - Parameters:
   ///   - ownership: nil after the claim's last move.
   ///   - trust: how far the attempt's writes are trusted.
-  static func decide(_ cause: Cause, _ ownership: Claim.Ownership?, _ trust: Trust) -> Ending {
-    guard let owner = Self.ownership(ownership, cause) else { return .doubtDone }
+  static func decide(_ cause: any Error, _ ownership: Claim.Ownership?, _ trust: Trust) -> Ending {
+    guard var owner = ownership else { return .doubtDone }
+    // As a tick saw it, even if the file is back in its place by now.
+    if owner == .ours, case .notOurs(let seen)? = cause as? JobStop { owner = seen }
     guard owner == .ours else { return .letGo(owner) }
     switch cause {
-    case .failed(let failure): return .fail(failure)
-    case .broken(let error): return .fail(Failure(error))
-    case .unmoved: return .leaveReceipt
-    case .stopped(let stop): return decide(stop, trust)
+    case is Unmoved: return .leaveReceipt
+    case let stop as JobStop: return decide(stop, trust)
+    case let problem as OutputRootProblem: return decide(.noOutput("\(problem)"), trust)
+    case let failure as Failure: return .fail(failure)
+    default: break
     }
+    let problem = Self.problem(cause)
+    return .fail((problem as? SpoolError).map { Failure($0) } ?? Failure(.io, "\(problem)"))
   }
 
-  /// The ownership as a tick saw it, even if the file is back in its place by now.
-  private static func ownership(_ now: Claim.Ownership?, _ cause: Cause) -> Claim.Ownership? {
-    if now == .ours, case .stopped(.notOurs(let seen)) = cause { return seen }
-    return now
+  /// The spool's error, if `cause` has one in it.
+  static func problem(_ cause: any Error) -> any Error {
+    (cause as? LostWrites)?.error ?? (cause as? Unmoved)?.error ?? cause
   }
 
   private static func decide(_ stop: JobStop, _ trust: Trust) -> Ending {
@@ -67,28 +66,6 @@ enum Ending {
   }
 }
 
-extension Ending.Cause {
-  var error: any Error {
-    switch self {
-    case .stopped(let stop): stop
-    case .failed(let failure): failure
-    case .broken(let error), .unmoved(let error): error
-    }
-  }
-
-  init(_ error: any Error) {
-    switch error {
-    case let stop as JobStop: self = .stopped(stop)
-    case let failure as Failure: self = .failed(failure)
-    case let loss as LostWrites: self = .broken(loss.error)
-    case let cause as Ending.Cause: self = cause
-    case let problem as OutputRootProblem: self = .stopped(.noOutput("\(problem)"))
-    case let error as SpoolError: self = .broken(error)
-    default: self = .failed(Failure(.io, "\(error)"))
-    }
-  }
-}
-
 struct AttemptEnd {
   enum Fate: Sendable {
     case done, waiting, givenUp, cancelled
@@ -102,7 +79,6 @@ struct AttemptEnd {
   /// When the next attempt is due; nil for at once.
   var retry: Timestamp?
   var hasDropped = false
-  /// It is a standing order, which waits in `standing`.
   var isOrder = false
   /// It waits for a network, or for these servers or proxies to come back.
   var awaited: [String] = []
@@ -113,7 +89,6 @@ struct AttemptEnd {
     (self.fate, self.problem) = (fate, problem)
   }
 
-  /// A standing order was checked.
   init(checkedUntil next: Timestamp, hasDropped: Bool) {
     fate = .checked
     retry = next

@@ -12,7 +12,6 @@ final class JobEnvironment {
   let outputs: CurrentOutputRoot
   let space: DiskSpace
   let blocks = BlockPool()
-  var proxies: ProxyRules { options.network.proxies }
   let log: @Sendable (Event) -> Void
   /// Checks at once whether the worker was told to stop. The signal that stops a service also ends its hooks, and the
   /// worker may notice the end of a hook first.
@@ -60,11 +59,6 @@ final class JobEnvironment {
   /// Sets the rates that transfers share now. To be called a few times a second.
   func shareRates() { startedEngine?.share(limits.sharedRates()) }
 
-  /// Sets the limits of a job's requests: see ``TransferEngine/limit(group:to:of:)``.
-  func limit(_ requests: UInt64, to rate: UInt64?, of rateClass: Int?) {
-    startedEngine?.limit(group: requests, to: rate, of: rateClass)
-  }
-
   /// Whether servers are far away: a response takes longer than a few claims.
   var isFar: Bool { (startedEngine?.lastWait ?? 0) > 0.005 }
 
@@ -80,15 +74,6 @@ final class JobEnvironment {
     return engine
   }
 
-  /// Forgets the cookies that servers set during an attempt, which has ended.
-  /// - Parameter requests: the id of its first request.
-  func forgetCookies(of requests: UInt64) { startedEngine?.forget(requests) }
-
-  /// Logs what happened to a job, for those who follow it.
-  func inform(_ event: String, _ fields: Fields, of claim: Claim) {
-    log(Event(event, .info, job: claim.job.fileName, fields))
-  }
-
   /// The output root of a job's payload: the worker's own, or the one that the job names.
   /// - Throws: `bad-output` if that is none of the spool's, does not exist, or must not be published to. It is no
   ///   reason to wait, because a job of this worker alone would be claimed again at once. `io` and the like if the
@@ -97,7 +82,6 @@ final class JobEnvironment {
     try outputs(of: plan.request, for: plan.output)
   }
 
-  /// The same for a request with this output.
   func outputs(of request: JobRequest, for output: OutputPath) throws(Failure) -> CurrentOutputRoot {
     guard let root = request.root else { return outputs }
     do throws(OutputRootProblem) {
@@ -120,7 +104,7 @@ final class JobEnvironment {
   }
 
   func way(to url: URLParts) -> ServerRests.Way {
-    [url.server] + (proxies.name(for: url).map { [ServerRests.proxy($0)] } ?? [])
+    [url.server] + (options.network.proxies.name(for: url).map { [ServerRests.proxy($0)] } ?? [])
   }
 }
 

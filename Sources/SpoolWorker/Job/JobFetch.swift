@@ -57,15 +57,16 @@ final class JobFetch: RunningTransfer {
   private func limitRate() {
     let (own, priority) = (data.claim.text.request.limitRate, data.claim.priority)
     let rate = (own ?? environment.options.defaults.limitRate)?.bytesPerSecond(for: priority, at: minuteOfDay())
-    environment.limit(requests, to: rate, of: priority.rateClass)
+    environment.startedEngine?.limit(group: requests, to: rate, of: priority.place)
   }
 
   /// Tries the mirrors in turn, and once more with new links if the hook `resolve` gave these. The attempt fails when
   /// no mirror is left.
   func run() async throws {
     defer {
-      environment.forgetCookies(of: requests)
-      environment.limit(requests, to: nil, of: nil)
+      // The cookies that servers set during the attempt, and its rate.
+      environment.startedEngine?.forget(requests)
+      environment.startedEngine?.limit(group: requests, to: nil, of: nil)
     }
     var failures = try await tryMirrors()
     while let next = try await resolver?.ask(again: plan, after: failures, data.progress) {
@@ -150,9 +151,10 @@ final class JobFetch: RunningTransfer {
     let fetch = MirrorFetch(
       mirror, with: others, data, engine: try environment.engine(), id: requests,
       options: environment.options, memory: environment.memory, bearsMore: environment.servers.bearsMore(mirror)
-    ) { [unowned self] event, facts in
-      if event == "fewer-connections" { environment.servers.hasRefusedConnection(mirror, code: facts["code"]) }
-      log(event, facts)
+    ) { [unowned self] in
+      log($0, $1)
+    } hasRefusedConnection: { [environment] in
+      environment.servers.hasRefusedConnection($0, $1)
     }
     current = fetch
     asked = (mirror, data.length)
@@ -210,7 +212,7 @@ final class JobFetch: RunningTransfer {
   }
 
   private func log(_ event: String, _ fields: Fields) {
-    environment.inform(event, fields, of: data.claim)
+    environment.log(Event(event, .info, job: data.claim.job.fileName, fields))
   }
 }
 

@@ -3,12 +3,10 @@ internal import Transfer
 
 /// What the spool's hooks are told of a job (spool.5, HOOKS). A missing fact is an empty value.
 extension JobEnvironment {
-  /// The hooks for one attempt.
   func hooks(of spool: Spool, _ stop: ChildStop) -> Hooks {
     Hooks(spool: spool, stop: stop) { [log] event in log(event) }
   }
 
-  /// Of a payload.
   func facts(_ plan: JobPlan, _ whole: Mark, in spool: Spool) -> [ChildProcess.Variable] {
     let digests = whole.digests.all.map { ChildProcess.Variable($0.algorithm.variable, "\($0)") }
     // The payload has been published there.
@@ -55,7 +53,6 @@ extension JobEnvironment {
 }
 
 extension DigestAlgorithm {
-  /// The environment variable of hooks for such a digest.
   fileprivate var variable: String { "SPOOLRUN_\(rawValue.uppercased().split(at: "-").joined(separator: "_"))" }
 
   static func variables(of declared: Digests?) -> [ChildProcess.Variable] {

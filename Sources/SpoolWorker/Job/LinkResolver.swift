@@ -3,7 +3,6 @@ internal import Spool
 /// Asks the spool's hook `resolve` for the links of an attempt. What it prints stays in memory.
 @WorkerLoop
 final class LinkResolver {
-  /// With this status the hook says that there is no such file.
   private static let noSuchFile: Int32 = 100
 
   private let job: FileName
@@ -23,7 +22,6 @@ final class LinkResolver {
     (self.environment, self.hooks) = (environment, hooks)
   }
 
-  /// The plan with the links for an attempt.
   func ask() async throws(Failure) -> JobPlan { try await ask(after: nil) }
 
   /// The same when links may have expired.

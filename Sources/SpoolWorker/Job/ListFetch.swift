@@ -62,13 +62,13 @@ final class ListFetch: RunningTransfer {
   ) async throws -> (Journal.ListVersion, name: String?)? {
     let engine = try environment.engine()
     self.engine = engine
-    let template = RequestTemplate(mirror, request, id: id)
+    let template = FetchRequest(mirror, request, id: id)
     let known = known.flatMap { $0.isOf(url: mirror.url, format: request.standing.entries) ? $0 : nil }
     var policy = FetchPolicy(host: mirror.parts.host, connections: 1, from: .init(length: 0, generation: 0))
     while true {
       if isStopped { throw JobStop.cancelled }
       try file.clear()
-      var request = template.request(policy.manner, .fresh, isPiece: false)
+      var request = template.asking(for: .fresh, policy.manner)
       request.conditions = known?.conditions ?? []
       let sink = ListSink(
         file, mirror, isConditional: known != nil, takesVersionOnly: self.request.standing.entries == .file)
@@ -84,12 +84,12 @@ final class ListFetch: RunningTransfer {
             modified: result.response?.lastModified), name: mirror.parts.lastPathSegment
         )
       }
-      let circumstances = FetchPolicy.Circumstances(
-        family: mirror.isAddress ? nil : result.addressFamily)
       let isCoded = problem.code == .encoded && !policy.manner.isDecoding
       // What came is not continued, so it counts as nothing.
       _ = try policy.after(
-        isCoded ? .again(.askDecoded, problem.reason) : .failed(problem, circumstances),
+        isCoded
+          ? .again(.askDecoded, problem.reason)
+          : .failed(problem, family: mirror.isAddress ? nil : result.addressFamily),
         .init(length: 0, generation: 0))
     }
   }
@@ -124,7 +124,6 @@ private final class ListSink: FetchSink {
   private var lastByte: UInt8?
   private var firstByte: UInt8?
   private(set) var isUnchanged = false
-  /// Whether the head was all that was wanted.
   private(set) var hasVersion = false
   private(set) var refusal: Failure?
   private(set) var error: SpoolError?
@@ -259,10 +258,7 @@ struct EntriesProgram {
   /// The program has escaped what it quotes, but may have been taken over.
   private static func message(_ output: [UInt8]) -> String {
     let text = String(decoding: output.prefix(400), as: UTF8.self)
-    return String(text.unicodeScalars.map { $0 != "\\" && isUnsafeForDisplay($0) ? " " : Character($0) }).trimmedBlanks
+    let shown = String(text.unicodeScalars.map { $0 != "\\" && isUnsafeForDisplay($0) ? " " : Character($0) })
+    return String(trimmed(shown[...]))
   }
-}
-
-extension String {
-  fileprivate var trimmedBlanks: String { String(trimmed(self[...])) }
 }

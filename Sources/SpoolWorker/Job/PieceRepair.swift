@@ -76,8 +76,7 @@ final class PieceRepair: RunningTransfer {
     let isBounded = mirror.parts.scheme.hasBoundedRanges
     let plan = ResumePlan(
       offset: range.lowerBound, last: isBounded ? range.upperBound - 1 : nil, ifRange: nil, comparesSizeOnly: true)
-    let request = RequestTemplate(mirror, data.request, id: requests)
-      .request(FetchPolicy.Manner(connections: 1), plan, isPiece: false)
+    let request = FetchRequest(mirror, data.request, id: requests).asking(for: plan, .init(connections: 1))
     let sink = PieceSink(data, range, plan, mirror)
     let result = await engine.fetch(request, into: sink)
     fetched += result.bytesReceived

@@ -10,7 +10,6 @@ package struct Signer: Sendable, Equatable {
   package let time: Timestamp?
 }
 
-/// What a signature is, by its first bytes.
 enum SignatureForm: Equatable {
   case openPGP, minisign, signify, ssh
 
@@ -253,7 +252,6 @@ struct OpenPGPStatus {
 }
 
 extension Timestamp {
-  /// The seconds that a signature says.
   fileprivate init?(signed text: some StringProtocol) {
     guard let seconds = decimal(text).flatMap({ Int64(exactly: $0) }) else { return nil }
     self.init(seconds: seconds)

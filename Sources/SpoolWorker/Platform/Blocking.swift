@@ -70,7 +70,6 @@ final class AsyncSemaphore {
     if waiting.isEmpty { free += 1 } else { waiting.removeFirst().continuation.resume(returning: true) }
   }
 
-  /// Ends the wait of `id`, if it waits.
   func sendAway(_ id: UInt64) {
     guard let index = waiting.firstIndex(where: { $0.id == id }) else { return }
     waiting.remove(at: index).continuation.resume(returning: false)

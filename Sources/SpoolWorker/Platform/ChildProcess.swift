@@ -38,7 +38,6 @@ struct ChildProcess: Sendable {
       return last.isEmpty ? description : "\(description): \(last)"
     }
 
-    /// For a person.
     var description: String {
       switch end {
       case .exited(let status): "exit status \(status)"
@@ -84,7 +83,6 @@ struct ChildProcess: Sendable {
     try await runBlocking { () throws(Errno) in try runHere() }
   }
 
-  /// The same on this thread, which waits.
   func runHere() throws(Errno) -> Outcome {
     let names = Set(environment.map { Array($0.name.utf8) } + ServiceManager.variables.map { Array($0.utf8) })
     var variables = environment.map { Array($0.name.utf8) + [0x3D] + $0.value }

@@ -21,7 +21,6 @@ final class GroupCommit {
     (self.fileSystems, self.isLittleDirty) = (fileSystems, isLittleDirty)
   }
 
-  /// Returns when all of `flushes` are durable.
   func callAsFunction(_ flushes: Flush...) async throws { try await self(flushes) }
 
   func callAsFunction(_ flushes: [Flush]) async throws {
@@ -57,7 +56,6 @@ final class GroupCommit {
     isRunning = false
   }
 
-  /// The work of one round, done on another thread.
   struct Round: Sendable {
     let flushes: [Flush]
     let fileSystems: [FileSystem]

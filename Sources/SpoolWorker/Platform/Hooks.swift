@@ -41,7 +41,6 @@ final class Hooks {
     do throws(SpoolError) { return try Hook.find(name.rawValue, in: spool) != nil } catch { return true }
   }
 
-  /// Runs the hook `name`; nil if there is none.
   func run(_ name: Name, job: FileName, _ facts: @autoclosure () -> [ChildProcess.Variable]) async -> Answer? {
     do throws(Defect) {
       guard let outcome = try await start(name, job: job, facts()) else { return nil }
@@ -106,7 +105,6 @@ final class Hooks {
 
 /// A command that decides whether jobs may start now: the gate is open if its exit status is 0.
 package struct Gate: Sendable {
-  /// The option that set it, for messages.
   private let option: String
   /// For `/bin/sh -c`.
   private let command: String

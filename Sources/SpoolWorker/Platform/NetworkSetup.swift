@@ -64,7 +64,6 @@ package struct NetworkSetup {
 
   // MARK: files
 
-  /// A file that can be read.
   private struct Place {
     let key: String
     let path: String

@@ -46,7 +46,6 @@ final class ServiceManager {
     return error > 0 && !isLost ? "\(Errno(rawValue: error))" : nil
   }
 
-  /// How long nothing is due.
   func untilDue(at now: Int64) -> Int64 { unsent.isEmpty ? news.untilDue(at: now) : Self.pause }
 }
 
@@ -93,7 +92,6 @@ struct ServiceNews {
     return news
   }
 
-  /// How long nothing is due.
   func untilDue(at now: Int64) -> Int64 {
     let untilBeat = beat == nil ? Int64.max : nextBeat - now
     return max(0, mayHaveChanged ? min(untilBeat, nextStatus - now) : untilBeat)

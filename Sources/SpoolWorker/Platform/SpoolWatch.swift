@@ -2,6 +2,38 @@ internal import CLinux
 internal import Glibc
 internal import Spool
 
+/// Whether the names in a directory have changed between two looks at its times, which take a call each: for changes by
+/// other hosts, which inotify does not report.
+///
+/// Changes by this worker count as well. They cannot be told from others, and a pass over names that are known is
+/// cheap.
+struct DirectoryChange {
+  /// At the last look; nil before the first one, which is a change.
+  private var stamp: FileStatus.Stamp??
+  /// When ``stamp`` was first seen, in milliseconds.
+  private var since: Int64 = 0
+  /// Whether any further change would have given it another stamp.
+  private var isSettled = false
+
+  /// Milliseconds in which two changes may get the same time: network file systems count at least in seconds.
+  private static let tick: Int64 = 1000
+
+  /// - Parameters:
+  ///   - stamp: nil where there is no such directory.
+  ///   - now: in milliseconds, before the names are read again.
+  /// - Returns: whether they have to be.
+  mutating func note(_ stamp: FileStatus.Stamp?, at now: Int64) -> Bool {
+    guard self.stamp == .some(stamp) else {
+      (self.stamp, since, isSettled) = (stamp, now, false)
+      return true
+    }
+    // What was changed after the last reading, in the same tick, did not change the stamp.
+    let wasSettled = isSettled
+    isSettled = now - since >= Self.tick
+    return !wasSettled
+  }
+}
+
 /// The changes in a spool that inotify(7) reports. They are only hints: its queue may overflow, and it says nothing
 /// about other hosts. So the worker also scans.
 @WorkerLoop
@@ -15,7 +47,6 @@ final class SpoolWatch {
     var changes: [Change] = []
     /// The kernel dropped events, or a directory disappeared or came back, so only a scan shows the current state.
     var needsScan = false
-    /// `defaults` was written, replaced or removed.
     var areDefaultsNew = false
   }
 
@@ -26,7 +57,6 @@ final class SpoolWatch {
   private let queue: InotifyQueue?
   private let spool: Spool
   private var directories: [Int32: Directory] = [:]
-  /// The watch of the spool's own directory.
   private var rootWatch: Int32?
   private var sign: WatchSign?
   private static let watched: [Directory] = [.new, .urgent, .partial, .cur, .standing]

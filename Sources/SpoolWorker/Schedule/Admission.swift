@@ -5,10 +5,8 @@ internal import Transfer
 @WorkerLoop
 final class Admission {
   enum Obstacle {
-    /// The gate's reason.
     case gate(String)
     case space
-    /// Why there is no output root.
     case output(String)
     /// All jobs that are left wait for servers or proxies that rest.
     case servers
@@ -19,7 +17,6 @@ final class Admission {
   var stays = false
   private(set) var isAskingGate = false
   private let environment: JobEnvironment
-  /// Stops the gate's command.
   private let childStop: ChildStop
   private var gateAnswer: Hooks.Answer?
   private var askedAt: Int64?
@@ -28,8 +25,7 @@ final class Admission {
   private var hasLibcurl = false
 
   init(_ environment: JobEnvironment, _ childStop: ChildStop) {
-    self.environment = environment
-    self.childStop = childStop
+    (self.environment, self.childStop) = (environment, childStop)
   }
 
   /// Checks everything except libcurl.

@@ -1,12 +1,16 @@
 internal import Spool
 
 /// The next step towards starting a job.
-enum NextJob: Equatable {
+enum ScheduleStep: Equatable {
   /// Read its text: see ``PrioritisedBacklog/add(_:_:)``.
   case look(Candidate)
-  case run(Choice)
-  /// Park this running job, to start one of high priority.
+  /// Claim it.
+  case start(Choice)
+  /// Stop this running job and put it back, because one of high priority needs its slot.
   case park(UInt64)
+  /// Read this many names and the texts of these jobs, and keep the jobs whose host has a free slot: see
+  /// ``Scheduler/searched(_:from:to:)``.
+  case search(Int)
 }
 
 /// The jobs of one priority that could run now, oldest first, and fair between hosts: the host with the fewest running
@@ -17,8 +21,8 @@ struct Backlog {
 
   /// Newest first, so that the oldest is removed from the end.
   private var unread: [Candidate] = []
-  /// Each queue's candidates (``Choice/queue``), oldest first from `start`.
-  private var byHost: [String: (choices: [Choice], start: Int)] = [:]
+  /// Each queue's candidates (``Choice/queue``), oldest first. Slices lose their first element in constant time.
+  private var byHost: [String: ArraySlice<Choice>] = [:]
   private var read = 0
   /// Candidates that open no connection.
   private var hostless: [Choice] = []
@@ -26,13 +30,11 @@ struct Backlog {
 
   init(_ candidates: [Candidate] = []) { add(candidates) }
 
-  /// Adds candidates, sorted by age.
   mutating func add(_ candidates: [Candidate]) {
     if candidates.isEmpty { return }
     unread = (unread + candidates).sorted { $1.isBefore($0) }
   }
 
-  /// Adds the newest candidate.
   mutating func append(_ candidate: Candidate) { unread.insert(candidate, at: 0) }
 
   /// Adds a candidate whose text has been read, after those of the same host.
@@ -40,27 +42,21 @@ struct Backlog {
     let choice = Choice(candidate: candidate, peek: peek)
     guard peek.host != nil else { return hostless.append(choice) }
     if peek.deaths > 0 { return suspects.append(choice) }
-    byHost[choice.queue, default: ([], 0)].choices.append(choice)
+    byHost[choice.queue, default: []].append(choice)
     read += 1
   }
 
   /// Adds a candidate that was chosen, before all others of its host.
   mutating func putBack(_ choice: Choice) {
     guard choice.peek.host != nil, choice.peek.deaths == 0 else { return add(choice.candidate, choice.peek) }
-    let host = choice.queue
-    var queue = byHost.removeValue(forKey: host) ?? ([], 0)
-    queue.choices.replaceSubrange(0..<queue.start, with: [choice])
-    byHost[host] = (queue.choices, 0)
+    byHost[choice.queue] = [choice] + (byHost[choice.queue] ?? [])
     read += 1
   }
 
   mutating func removeAll(where isUnwanted: (Candidate) -> Bool) {
     unread.removeAll(where: isUnwanted)
-    byHost = byHost.compactMapValues { queue in
-      let left = queue.choices[queue.start...].filter { !isUnwanted($0.candidate) }
-      return left.isEmpty ? nil : (left, 0)
-    }
-    read = byHost.values.reduce(0) { $0 + $1.choices.count }
+    byHost = byHost.mapValues { $0.filter { !isUnwanted($0.candidate) }[...] }.filter { !$0.value.isEmpty }
+    read = byHost.values.reduce(0) { $0 + $1.count }
     hostless.removeAll { isUnwanted($0.candidate) }
     suspects.removeAll { isUnwanted($0.candidate) }
   }
@@ -69,7 +65,7 @@ struct Backlog {
 
   /// All candidates, in no particular order.
   var candidates: [Candidate] {
-    unread + (byHost.values.flatMap { $0.choices[$0.start...] } + hostless + suspects).map(\.candidate)
+    unread + (byHost.values.joined() + hostless + suspects).map(\.candidate)
   }
 
   var isEmpty: Bool { hasOnlySuspects && suspects.isEmpty }
@@ -84,11 +80,11 @@ struct Backlog {
   }
 
   /// The next candidate with a free slot, or the candidate to read first.
-  mutating func next(_ slots: FreeSlots) -> NextJob? {
-    if let choice = hostless.popLast() { return .run(choice) }
+  mutating func next(_ slots: FreeSlots) -> ScheduleStep? {
+    if let choice = hostless.popLast() { return .start(choice) }
     let eligible = byHost.keys.filter { slots.areFree(for: first($0).peek) }
     if read >= Self.lookAhead || unread.isEmpty, let best = eligible.min(by: { isBefore($0, $1, slots) }) {
-      return .run(take(best))
+      return .start(take(best))
     }
     return unread.popLast().map { .look($0) }
   }
@@ -127,7 +123,7 @@ struct Backlog {
     func isSame(_ other: Candidate) -> Bool { other.name == candidate.name && other.origin == candidate.origin }
     return unread.contains(where: isSame) || hostless.contains { isSame($0.candidate) }
       || suspects.contains { isSame($0.candidate) }
-      || byHost.values.contains { $0.choices[$0.start...].contains { isSame($0.candidate) } }
+      || byHost.values.joined().contains { isSame($0.candidate) }
   }
 
   private func isBefore(_ left: String, _ right: String, _ slots: FreeSlots) -> Bool {
@@ -136,23 +132,12 @@ struct Backlog {
     return first(left).candidate.isBefore(first(right).candidate)
   }
 
-  private func first(_ host: String) -> Choice {
-    let queue = byHost[host]!
-    return queue.choices[queue.start]
-  }
+  private func first(_ host: String) -> Choice { byHost[host]!.first! }
 
   private mutating func take(_ host: String) -> Choice {
-    var queue = byHost.removeValue(forKey: host)!
-    let choice = queue.choices[queue.start]
-    queue.start += 1
     read -= 1
-    if queue.start == queue.choices.count { return choice }
-    // A queue that never gets empty would keep all its former elements.
-    if queue.start >= Self.lookAhead {
-      queue.choices.removeFirst(queue.start)
-      queue.start = 0
-    }
-    byHost[host] = queue
+    let choice = byHost[host]!.removeFirst()
+    if byHost[host]!.isEmpty { byHost[host] = nil }
     return choice
   }
 }
@@ -164,24 +149,21 @@ struct PrioritisedBacklog {
   static let horizon = 4000
   /// How many names are read at a time.
   static let piece = 1000
-  /// Maximum number of remembered retries.
-  private static let mostRetries = 1000
+  /// After so many jobs of higher priority in a row, one of lower priority that has waited for a day starts first.
+  private static let inARow = 9
 
   private var high = Backlog()
   private var normal = Backlog()
   private var low = Backlog()
-  private var turns = Turns()
+  /// How many jobs of higher priority have started since the last one of this priority.
+  private var passed: [Priority: Int] = [:]
   /// Priorities of which something was seen that is not here, so that another pass is needed to find it.
   private var passedOver: Set<Priority> = []
-  /// Jobs of high priority that wait for their next attempt, and when it is due, in seconds since the epoch. A pass
-  /// would find them late among many others.
-  private var retries: [(candidate: Candidate, due: Int64)] = []
 
   // MARK: what is known
 
   var count: Int { high.count + normal.count + low.count }
 
-  /// All candidates, in no particular order.
   var candidates: [Candidate] { high.candidates + normal.candidates + low.candidates }
 
   var isEmpty: Bool { high.isEmpty && normal.isEmpty && low.isEmpty }
@@ -192,9 +174,7 @@ struct PrioritisedBacklog {
   /// Whether a job of high priority waits, perhaps for the slot of another job.
   var isUrgent: Bool { !high.isEmpty }
 
-  /// Whether a piece of the directories fits.
   var hasRoom: Bool { normal.count <= Self.horizon - Self.piece && low.count < Self.horizon }
-  /// The same for `urgent/`.
   var hasUrgentRoom: Bool { high.count <= Self.horizon - Self.piece }
 
   var isSomethingPassedOver: Bool { !passedOver.isEmpty }
@@ -223,18 +203,18 @@ struct PrioritisedBacklog {
 
   // MARK: adding
 
-  /// Adds candidates, sorted by age.
   mutating func add(_ candidates: [Candidate]) {
     high.add(candidates.filter { $0.origin == .urgent })
     normal.add(candidates.filter { $0.origin != .urgent })
   }
 
-  /// Adds the newest candidate.
   mutating func append(_ candidate: Candidate) {
     if candidate.origin == .urgent { high.append(candidate) } else { normal.append(candidate) }
   }
 
-  /// Whether there is no more room for what was found in a directory.
+  /// Adds a job of high priority, wherever it is, unless a pass has found it.
+  mutating func appendHigh(_ candidate: Candidate) { if !high.contains(candidate) { high.append(candidate) } }
+
   func isFull(for directory: Directory) -> Bool {
     (directory == .urgent ? high : normal).count >= Self.horizon
   }
@@ -278,38 +258,20 @@ struct PrioritisedBacklog {
     low.removeAll { directories.contains($0.origin) }
   }
 
-  /// Passes over everything were requested.
   mutating func requestPass() { passedOver = [] }
-
-  // MARK: retries
-
-  /// Remembers a job of high priority until it is due.
-  /// - Parameter due: in seconds since the epoch.
-  mutating func remember(_ candidate: Candidate, due: Int64) {
-    retries.removeAll { $0.candidate.name == candidate.name }
-    if retries.count < Self.mostRetries { retries.append((candidate, due)) }
-  }
-
-  /// Adds the remembered jobs that are due.
-  /// - Parameter time: in seconds since the epoch.
-  mutating func addDue(at time: Int64) {
-    guard retries.contains(where: { $0.due <= time }) else { return }
-    for retry in retries where retry.due <= time && !high.contains(retry.candidate) { high.append(retry.candidate) }
-    retries.removeAll { $0.due <= time }
-  }
 
   // MARK: choosing
 
   /// A job of high or normal priority, or one whose turn it is.
   /// - Parameter free: what is free of `slots` now.
-  mutating func next(_ slots: Slots, _ free: FreeSlots) -> NextJob? {
+  mutating func next(_ slots: Slots, _ free: FreeSlots) -> ScheduleStep? {
     guard slots.areFree else {
       // Its host and its priority have to be known before another job is parked for it.
       if let candidate = high.nextUnread() ?? (slots.hasLow ? normal.nextUnread() : nil) { return .look(candidate) }
       return outranked(slots, free).map { .park($0) }
     }
-    for priority in [Priority.low, .normal] where turns.isDue(priority) {
-      if let choice = self[keyPath: Self.backlog(of: priority)].nextAged(free) { return .run(choice) }
+    for priority in [Priority.low, .normal] where passed[priority] ?? 0 >= Self.inARow {
+      if let choice = self[keyPath: Self.backlog(of: priority)].nextAged(free) { return .start(choice) }
       // There may be one among those that have not been read.
       if self[priority].readCount == 0, let candidate = normal.nextUnread() { return .look(candidate) }
     }
@@ -327,11 +289,14 @@ struct PrioritisedBacklog {
   mutating func nextLow(_ slots: Slots, _ free: FreeSlots) -> Choice? {
     let limits = slots.limits.forLow
     guard slots.areFree(within: limits) else { return nil }
-    if case .run(let choice) = low.next(free.within(limits)) { return choice }
+    if case .start(let choice) = low.next(free.within(limits)) { return choice }
     return low.nextSuspect(free.within(limits), isIdle: slots.areIdle)
   }
 
-  mutating func started(_ priority: Priority) { turns.started(priority) }
+  mutating func started(_ priority: Priority) {
+    passed[priority] = 0
+    for lower in Priority.allCases where lower > priority { passed[lower, default: 0] += 1 }
+  }
 
   /// The youngest running job of low priority whose slot one of high priority needs; nil if enough are being parked.
   private func outranked(_ slots: Slots, _ free: FreeSlots) -> UInt64? {
@@ -339,21 +304,4 @@ struct PrioritisedBacklog {
     let blocked = high.firsts.filter { !free.isHeldBack($0.peek) }
     return blocked.compactMap { slots.youngestLow(inTheWayOf: $0.host, isFull: free.full.contains($0.host)) }.max()
   }
-}
-
-/// Keeps jobs of higher priority from starving the others: after nine of them in a row, a job of lower priority that
-/// has waited for a day starts first. Pure.
-private struct Turns {
-  static let inARow = 9
-
-  /// How many jobs of higher priority have started since the last one of this priority.
-  private var passed: [Priority: Int] = [:]
-
-  mutating func started(_ priority: Priority) {
-    passed[priority] = 0
-    for lower in Priority.allCases where lower > priority { passed[lower, default: 0] += 1 }
-  }
-
-  /// Whether a job of this priority that has waited for a day starts before those of higher priority.
-  func isDue(_ priority: Priority) -> Bool { (passed[priority] ?? 0) >= Self.inARow }
 }

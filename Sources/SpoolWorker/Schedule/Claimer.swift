@@ -19,7 +19,6 @@ struct Claimer {
     case lacksSpace(DiskSpace.Shortage)
     /// It is not a valid job and is now in `failed/` under this name. The `failed` hook has to run.
     case rejected(FileName, Fields)
-    /// Nothing more can be done for it now.
     case left
   }
 
@@ -32,9 +31,7 @@ struct Claimer {
   private var isFullTold = false
 
   init(_ spool: Spool, _ environment: JobEnvironment, _ account: RunAccount, _ claims: ClaimReader) {
-    self.spool = spool
-    self.environment = environment
-    self.account = account
+    (self.spool, self.environment, self.account) = (spool, environment, account)
     clock = ClaimClock(spool)
     others = OtherWorkers(spool, claims)
   }
@@ -150,7 +147,7 @@ struct Claimer {
 /// what ``Spool/now()`` knows of it.
 private struct ClaimClock {
   private let spool: Spool
-  private var cached: (time: Timestamp, at: Int64)?
+  private var read = LastAnswer<String?, Timestamp>()
   /// How long the machine has slept since it booted, and when this was seen to grow, in milliseconds.
   private var asleep = Host.current.asleepMilliseconds()
   private var wokeAt: Int64 = .min / 2
@@ -177,10 +174,9 @@ private struct ClaimClock {
     }
     // Old by any clock that is not wrong by hours.
     if candidate.origin.takesNewJobs, candidate.modified + 86_400 < now.seconds { return now }
-    if let cached, LoopExecutor.milliseconds() - cached.at < Self.validity { return cached.time }
-    let time = try spool.fileSystemTime()
-    cached = (time, LoopExecutor.milliseconds())
-    return time
+    return try read.answer(to: nil, at: LoopExecutor.milliseconds(), for: Self.validity) {
+      () throws(SpoolError) in try spool.fileSystemTime()
+    }
   }
 }
 
@@ -198,8 +194,7 @@ private struct OtherWorkers {
   private static let pause: Int64 = 250
 
   init(_ spool: Spool, _ claims: ClaimReader) {
-    self.spool = spool
-    self.claims = claims
+    (self.spool, self.claims) = (spool, claims)
     own = Array(":\(spool.owner.text)".utf8)
   }
 
@@ -223,7 +218,7 @@ private struct OtherWorkers {
       guard ClaimName(name)?.owner != nil, name.bytes.suffix(own.count) != own[...] else { continue }
       if let known = outputs[name] {
         current[name] = known
-      } else if case .text(let text) = claims.read(name, patience: max(0, end - LoopExecutor.milliseconds())) {
+      } else if let text = claims.read(name, patience: max(0, end - LoopExecutor.milliseconds())) {
         current[name] = self.output(of: text)
       }
     }

@@ -6,7 +6,6 @@ internal import Spool
 final class Dispatcher {
   private struct Running {
     let attempt: Attempt
-    /// The job's name when it was claimed.
     let firstName: FileName
     /// Another job of the same name was dropped and runs when this one has ended.
     var isDroppedAnew = false
@@ -32,16 +31,14 @@ final class Dispatcher {
     _ spool: Spool, _ environment: JobEnvironment, _ admission: Admission, _ account: RunAccount,
     _ childStop: ChildStop
   ) {
-    self.spool = spool
-    self.environment = environment
-    self.admission = admission
-    self.account = account
+    (self.spool, self.environment, self.admission, self.account) = (spool, environment, admission, account)
     self.childStop = childStop
-    scheduler = Scheduler(TransferLimits(environment.options), environment.options.rescan(on: spool.kind))
+    scheduler = Scheduler(
+      TransferLimits(environment.options), Rescan(isBlind: !spool.kind.isLocal, interval: environment.options.rescan))
     let claims = ClaimReader(spool)
     lookout = Lookout(spool, environment, claims)
     claimer = Claimer(spool, environment, account, claims)
-    environment.servers.cameBack = { [unowned self] in scheduler.force(account.waiting.take(awaiting: $0)) }
+    environment.servers.cameBack = { [unowned self] in scheduler.backlog.add(account.waiting.take(awaiting: $0)) }
   }
 
   /// The running attempts, in the order of their start.
@@ -75,9 +72,6 @@ final class Dispatcher {
     scheduler.spaceCame()
   }
 
-  /// Retries jobs that failed for lack of a network at once, not when they are due.
-  func networkCame() { environment.servers.networkChanged() }
-
   // MARK: a turn
 
   /// Continues to read the spool, and starts the jobs that may start, or one of them if servers are far away: a request
@@ -88,7 +82,7 @@ final class Dispatcher {
     defer { if !mayStartMore { environment.limits.giveSpareBack() } }
     environment.servers.look()
     scheduler.beginTurn()
-    scheduler.use(environment.options.defaults.servers.perHost)
+    scheduler.slots.limits.rules = environment.options.defaults.servers.perHost
     try lookout.lookForUrgent(&scheduler)
     while let reading = scheduler.nextReading() { try lookout.perform(reading, &scheduler) }
     guard scheduler.hasNoCandidates || admission.mayStart() && loadLibcurl() else { return }
@@ -129,11 +123,11 @@ final class Dispatcher {
       if isNews { claimer.tell(shortage, of: choice) }
     case .rejected(let name, let facts):
       // The run waits for the `failed` hook.
-      scheduler.beginTelling()
+      scheduler.slots.tellings += 1
       WorkerLoop.start {
         let hooks = self.environment.hooks(of: self.spool, self.childStop)
         await self.environment.tellFailed(name, facts, of: nil, seconds: nil, hooks)
-        self.scheduler.endTelling()
+        self.scheduler.slots.tellings -= 1
         WorkerLoop.wakeUp()
       }
     case .left: break
@@ -157,9 +151,13 @@ final class Dispatcher {
     nextID += 1
     let attempt = Attempt(claim, id: id, environment, checkOrder: { try await OrderCheck($0).run() }) {
       [unowned self] milestone in
-      if milestone == .transferred { scheduler.noteLast(id, received: running[id]?.attempt.gained ?? 0) }
-      scheduler.reached(milestone, id)
-      if milestone == .transferred { environment.limits.ended(id) }
+      switch milestone {
+      case .cleared: scheduler.slots.clear(id)
+      case .transferred:
+        scheduler.slots.note(id, received: running[id]?.attempt.gained ?? 0)
+        scheduler.slots.transferred(id)
+        environment.limits.ended(id)
+      }
       WorkerLoop.wakeUp()
     }
     running[id] = Running(attempt: attempt, firstName: attempt.name)
@@ -189,7 +187,7 @@ final class Dispatcher {
     // A job that was moved away may be back in new/ and may have been skipped because of its lock. A job of the same
     // name that was dropped meanwhile can run now, unless the claim stays, which has priority over `new/`.
     let isGone = !attempt.claim.isOpen || end.fate == .cancelled
-    if end.fate == .moved || end.hasDropped || ended.isDroppedAnew && isGone { scheduler.makeDueNow() }
+    if end.fate == .moved || end.hasDropped || ended.isDroppedAnew && isGone { scheduler.willBeDue(at: 0) }
     WorkerLoop.wakeUp()
   }
 }

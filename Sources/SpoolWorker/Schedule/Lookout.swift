@@ -10,7 +10,9 @@ struct Lookout {
   private let servers: Servers
   /// When `urgent/` was last looked at, in milliseconds, and its time of modification then.
   private var urgent: (lookedAt: Int64, modified: Int64?) = (0, nil)
-  private var changes = DirectoryChanges()
+  /// What was seen of the directories where jobs and standing orders appear that may run. A touched file changes no
+  /// directory: `spoolrun retry` touches the directory as well, and a pass finds what a person touches.
+  private var changes: [Directory: DirectoryChange] = [:]
   /// When the clock of the file system is to be read again, in milliseconds.
   private var nextClock: Int64 = 0
 
@@ -33,7 +35,7 @@ struct Lookout {
       let found = try read(count, &scheduler) { $0.passes.isUrgentRunning ? .urgent : nil }
       scheduler.found(found, names: count, took: LoopExecutor.milliseconds() - began)
     case .read(let count):
-      let found = try read(count, &scheduler) { $0.nextDirectory() }
+      let found = try read(count, &scheduler) { $0.passes.next() }
       scheduler.found(found, names: count, took: LoopExecutor.milliseconds() - began)
     }
   }
@@ -50,7 +52,7 @@ struct Lookout {
   }
 
   func look(at candidate: Candidate, _ scheduler: inout Scheduler) throws(SpoolError) {
-    if let peek = try peek(at: candidate, &scheduler) { scheduler.looked(at: candidate, peek) }
+    if let peek = try peek(at: candidate, &scheduler) { scheduler.backlog.add(candidate, peek) }
   }
 
   /// - Returns: nil for a claim that cannot be read yet. It is looked at again in a moment.
@@ -60,15 +62,14 @@ struct Lookout {
     return peek
   }
 
-  /// The same for a job whose text is known.
   func look(at candidate: Candidate, _ text: JobText, _ scheduler: inout Scheduler) throws(SpoolError) {
-    scheduler.looked(at: candidate, try peeks.peek(candidate, text))
+    scheduler.backlog.add(candidate, try peeks.peek(candidate, text))
   }
 
   mutating func search(_ count: Int, _ scheduler: inout Scheduler) throws(SpoolError) {
     let start = LoopExecutor.milliseconds()
     var kept: [(Candidate, Peek)] = []
-    for candidate in try read(count, &scheduler, from: { $0.nextDirectory() }).sorted(by: { $0.isBefore($1) }) {
+    for candidate in try read(count, &scheduler, from: { $0.passes.next() }).sorted(by: { $0.isBefore($1) }) {
       guard let peek = try peek(at: candidate, &scheduler) else { continue }
       if scheduler.keepOrPassOver(peek, at: start, servers.rests) { kept.append((candidate, peek)) }
     }
@@ -84,15 +85,16 @@ struct Lookout {
     let modified = try spool.modified(.urgent)
     // Two changes within a second cannot be told apart.
     let isNew = modified != urgent.modified || modified.map { $0 >= spool.now().seconds - 1 } ?? false
-    if isNew { scheduler.requestUrgentPass() }
+    if isNew { scheduler.passes.requestUrgent() }
     urgent = (now, modified)
   }
 
   /// Whether a directory that jobs appear in may have changed since the last call.
   mutating func seesChanges(at now: Int64) throws(SpoolError) -> Bool {
     var isChanged = false
-    for directory in DirectoryChanges.directories {
-      if changes.note(try spool.stamp(of: directory), of: directory, at: now) { isChanged = true }
+    for directory in [Directory.new, .urgent, .partial, .standing] {
+      let stamp = try spool.stamp(of: directory)
+      if changes[directory, default: DirectoryChange()].note(stamp, at: now) { isChanged = true }
     }
     return isChanged
   }
@@ -108,7 +110,7 @@ struct Lookout {
       let isFull = scheduler.backlog.isFull(for: change.directory)
       let mayLook = seen.count <= Self.mostEarlyLooks
       if isFull, !mayLook || change.directory == .urgent {
-        scheduler.passOver(change.directory == .urgent ? .high : .normal)
+        scheduler.backlog.passOver(change.directory == .urgent ? .high : .normal)
         continue
       }
       guard let candidate = try look(change.directory, change.name, now, &scheduler) else { continue }
@@ -116,15 +118,15 @@ struct Lookout {
       if mayLook, change.directory != .urgent, isFull || scheduler.backlog.hasUnread {
         guard let peek = try peek(at: candidate, &scheduler) else { continue }
         if peek.priority == .high {
-          scheduler.looked(at: candidate, peek)
+          scheduler.backlog.add(candidate, peek)
           continue
         }
         if isFull {
-          scheduler.passOver(peek.priority)
+          scheduler.backlog.passOver(peek.priority)
           continue
         }
       }
-      scheduler.appeared(candidate)
+      scheduler.backlog.append(candidate)
     }
   }
 
@@ -134,7 +136,7 @@ struct Lookout {
   mutating func abandon(_ scheduler: inout Scheduler) {
     scheduler.abandonPasses()
     reader.abandon()
-    changes = DirectoryChanges()
+    changes = [:]
   }
 
   /// The candidates among the next `count` names.
@@ -146,7 +148,7 @@ struct Lookout {
     let now = spool.now()
     while names < count, let directory = nextDirectory(&scheduler) {
       guard let name = try reader.next(directory) else {
-        scheduler.ended(directory)
+        scheduler.passes.ended(directory)
         continue
       }
       names += 1

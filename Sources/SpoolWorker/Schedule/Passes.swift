@@ -12,19 +12,15 @@ struct Passes: Equatable {
   private var requested: Set<Directory> = []
   private var turn = 0
 
-  /// Whether there are names left to read.
   var areRunning: Bool { !running.isEmpty }
   /// The same for `urgent/`, which is read by itself and first.
   var isUrgentRunning: Bool { running.contains(.urgent) }
-  /// The same for the other directories.
   var areOthersRunning: Bool { running.contains { $0 != .urgent } }
-  /// Whether all requested passes have ended.
   var areSettled: Bool { running.isEmpty && requested.isEmpty }
 
   /// Requests a pass over each directory that starts after this call.
   mutating func request() { requested = Set(Self.directories) }
 
-  /// The same for `urgent/` alone.
   mutating func requestUrgent() { requested.insert(.urgent) }
 
   /// Requested passes that may begin. A running pass ends first; if it were restarted, a long one would never end.
@@ -50,7 +46,7 @@ struct Passes: Equatable {
 /// When the whole spool is read again, whatever inotify reports.
 ///
 /// Where inotify cannot see what other hosts do, the worker looks between these passes whether a directory has changed
-/// (``DirectoryChanges``), and reads the spool if one has.
+/// (``DirectoryChange``), and reads the spool if one has.
 ///
 /// Times are milliseconds of the loop's clock.
 struct Rescan {
@@ -78,7 +74,6 @@ struct Rescan {
   func isPassDue(at now: Int64) -> Bool { now >= nextPass }
   func isLookDue(at now: Int64) -> Bool { now >= nextLook }
 
-  /// Until the next pass or look.
   func untilNext(at now: Int64) -> Int64 { max(0, min(nextPass, nextLook) - now) }
 
   /// A pass is requested now.
@@ -94,11 +89,5 @@ struct Rescan {
     nextLook = now + max(Self.lookInterval, pause)
   }
 
-  /// The directories are looked at now.
   mutating func looks(at now: Int64) { nextLook = now + Self.lookInterval }
-}
-
-extension WorkerOptions {
-  /// For a spool on such a file system.
-  func rescan(on kind: FileSystemKind) -> Rescan { Rescan(isBlind: !kind.isLocal, interval: rescan) }
 }

@@ -167,7 +167,6 @@ final class PresenceKeeper {
 
   init() {}
 
-  /// Whether it is time to say what is new.
   func isDue(at now: Int64) -> Bool { now - lookedAt >= Self.pause }
 
   /// Milliseconds until the next heartbeat, which comes when it ``isDue(at:)`` to say something: whoever waited less
@@ -208,7 +207,6 @@ final class PresenceKeeper {
 /// The jobs that a run has put back for another attempt, in bounded memory: if a host is down, these may be a million
 /// jobs.
 struct WaitingJobs {
-  /// No more jobs than this are counted.
   static let mostCounted = 10_000
   /// The remaining jobs wait until they are due.
   static let mostAwaiting = 1000
@@ -256,34 +254,23 @@ struct WaitingJobs {
     var first: Int64?
     var left: Set<FileName> = []
     for name in names {
-      switch try Self.standing(name, in: spool) {
-      case .gone:
-        awaiting[name] = nil
-        continue
-      case .waits: break
-      case .waitsUntil(let due): first = min(first ?? due, due)
-      }
-      left.insert(name)
+      let (isThere, due) = try Self.look(for: name, in: spool)
+      if let due { first = min(first ?? due, due) }
+      if isThere { left.insert(name) } else { awaiting[name] = nil }
     }
     names = left
     return first.map { Timestamp(seconds: $0) }
   }
 
-  private enum Standing {
-    case gone
-    case waits
-    /// In seconds since the epoch.
-    case waitsUntil(Int64)
-  }
-
-  private static func standing(_ name: FileName, in spool: Spool) throws(SpoolError) -> Standing {
+  /// - Returns: whether the job waits, and until when, in seconds since the epoch.
+  private static func look(for name: FileName, in spool: Spool) throws(SpoolError) -> (isThere: Bool, due: Int64?) {
     for directory in [Directory.partial, .standing] {
-      if let status = try spool.status(directory, name) { return .waitsUntil(status.modified) }
+      if let status = try spool.status(directory, name) { return (true, status.modified) }
     }
-    for directory in [Directory.new, .urgent] where try spool.status(directory, name) != nil { return .waits }
+    for directory in [Directory.new, .urgent] where try spool.status(directory, name) != nil { return (true, nil) }
     // It may still be in cur/, because even its move failed.
-    guard let job = JobName(name) else { return .gone }
-    return try spool.status(.cur, ClaimName.fileName(job, spool.owner)) != nil ? .waits : .gone
+    guard let job = JobName(name) else { return (false, nil) }
+    return (try spool.status(.cur, ClaimName.fileName(job, spool.owner)) != nil, nil)
   }
 
   /// Returns the jobs that await one of these, once.

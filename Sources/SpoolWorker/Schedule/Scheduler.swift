@@ -14,28 +14,16 @@ struct Scheduler {
     case read(Int)
   }
 
-  enum Step: Equatable {
-    /// Read its text: see ``looked(at:_:)``.
-    case look(Candidate)
-    /// Claim it.
-    case start(Choice)
-    /// Stop this running job and put it back, because one of high priority needs its slot.
-    case park(UInt64)
-    /// Read this many names and the texts of these jobs, and keep the jobs whose host has a free slot: see
-    /// ``searched(_:from:to:)``.
-    case search(Int)
-  }
-
   /// Milliseconds between passes over the whole spool, whatever inotify reports, where it sees all.
   static let interval = Rescan.standardInterval
 
-  private(set) var backlog = PrioritisedBacklog()
-  private(set) var slots: Slots
-  private(set) var passes = Passes()
+  var backlog = PrioritisedBacklog()
+  var slots: Slots
+  var passes = Passes()
   private(set) var spaceWait = SpaceWait()
   /// When the first waiting job that a pass saw is due.
   private(set) var nextDue: Int64?
-  private var heldClaims = HeldClaims()
+  private var later = LaterCandidates()
   /// Whether passes were requested after the last job's end.
   private(set) var isFresh = false
   /// When the last pass began, and how long its reading has kept the loop busy.
@@ -67,9 +55,6 @@ struct Scheduler {
     slots.outputs.hasPassedOver = false
   }
 
-  /// Requests a pass over `urgent/` alone.
-  mutating func requestUrgentPass() { passes.requestUrgent() }
-
   /// Requests a pass over everything, and says when the next one is due.
   mutating func requestPeriodicPass(at now: Int64) {
     requestPass()
@@ -90,7 +75,6 @@ struct Scheduler {
     return true
   }
 
-  /// Milliseconds until the next pass, or the next look for changes.
   func untilPass(at now: Int64) -> Int64 { rescan.untilNext(at: now) }
 
   /// Whether another pass is wanted, because nothing is left of the last one.
@@ -119,7 +103,6 @@ struct Scheduler {
 
   mutating func beginTurn() { namesLeft = PrioritisedBacklog.horizon }
 
-  /// Whether more can be read at once.
   var canReadOn: Bool { !passes.ready.isEmpty || hasUrgentRoomAhead || hasRoomAhead }
 
   private var hasUrgentRoomAhead: Bool { passes.isUrgentRunning && backlog.hasUrgentRoom }
@@ -143,11 +126,6 @@ struct Scheduler {
     if directories.contains(.partial) { nextDue = nil }
   }
 
-  /// The directory other than `urgent/` whose next name is to be read.
-  mutating func nextDirectory() -> Directory? { passes.next() }
-
-  mutating func ended(_ directory: Directory) { passes.ended(directory) }
-
   /// - Parameter took: milliseconds.
   mutating func found(_ candidates: [Candidate], names: Int, took: Int64) {
     backlog.add(candidates)
@@ -155,16 +133,7 @@ struct Scheduler {
     passTook += took
   }
 
-  /// Adds a job that was just dropped or changed.
-  mutating func appeared(_ candidate: Candidate) { backlog.append(candidate) }
-
-  /// Leaves a job that appeared to a later pass.
-  mutating func passOver(_ priority: Priority) { backlog.passOver(priority) }
-
-  /// Adds jobs that may run before they are due.
-  mutating func force(_ candidates: [Candidate]) { backlog.add(candidates) }
-
-  /// - Parameter time: in seconds since the epoch.
+  /// - Parameter time: in seconds since the epoch; 0 is at once, for a change that only a pass can find.
   mutating func willBeDue(at time: Int64) { nextDue = min(nextDue ?? .max, time) }
 
   func isDue(at time: Int64) -> Bool { nextDue.map { $0 <= time } ?? false }
@@ -174,11 +143,11 @@ struct Scheduler {
   mutating func willBeDue(_ choice: Choice, at time: Int64) {
     if choice.candidate.origin == .cur { return hold(choice.candidate, until: time) }
     willBeDue(at: time)
-    if choice.peek.priority == .high { backlog.remember(choice.candidate, due: time) }
+    if choice.peek.priority == .high { later.note(choice.candidate, at: time) }
   }
 
   /// Notes that a claim is not to be taken over before `time`, in seconds since the epoch.
-  mutating func hold(_ claim: Candidate, until time: Int64) { heldClaims.note(claim, until: time) }
+  mutating func hold(_ claim: Candidate, until time: Int64) { later.note(claim, at: time) }
 
   /// The same for a job that waits for its next attempt.
   mutating func willRetry(_ name: FileName, _ priority: Priority, at time: Int64) {
@@ -188,17 +157,15 @@ struct Scheduler {
 
   /// Adds the jobs of high priority that have become due, and the claims whose lease has ended, without a pass.
   mutating func addDue(at time: Int64) {
-    backlog.addDue(at: time)
-    for claim in heldClaims.takeEnded(by: time) { appeared(claim) }
+    for candidate in later.take(by: time) {
+      if candidate.origin == .cur { backlog.append(candidate) } else { backlog.appendHigh(candidate) }
+    }
   }
 
   /// In milliseconds; `time` is in seconds since the epoch.
   func untilDue(at time: Int64) -> Int64 {
-    [nextDue, heldClaims.next].compactMap { $0 }.min().map { max(0, min($0 - time, 3600)) * 1000 } ?? Self.interval
+    [nextDue, later.next].compactMap { $0 }.min().map { max(0, min($0 - time, 3600)) * 1000 } ?? Self.interval
   }
-
-  /// Requests a pass at once, for a change that is known only by a pass.
-  mutating func makeDueNow() { nextDue = 0 }
 
   // MARK: starting
 
@@ -206,17 +173,17 @@ struct Scheduler {
   var isSlotWanted: Bool { !backlog.isEmpty && (slots.areFree || backlog.isUrgent && slots.hasLow) }
 
   /// The next step towards starting a job; nil if no job may start now, or there is none.
-  mutating func nextStep(at now: Int64, _ rests: ServerRests = ServerRests()) -> Step? {
+  mutating func nextStep(at now: Int64, _ rests: ServerRests = ServerRests()) -> ScheduleStep? {
     guard spaceWait.mayGoOn(at: now) else { return nil }
     let free = slots.free(at: now, rests)
     while let next = backlog.next(slots, free) {
       switch next {
-      case .look(let candidate): return .look(candidate)
-      case .run(let choice):
+      case .look, .search: return next
+      case .start(let choice):
         if !slots.outputs.mustWait(choice) { return .start(free.directed(choice)) }
       case .park(let id):
         slots.park(id)
-        return .park(id)
+        return next
       }
     }
     guard slots.areFree else { return nil }
@@ -238,13 +205,11 @@ struct Scheduler {
     slots.fill(choice.host, until: time)
   }
 
-  mutating func looked(at candidate: Candidate, _ peek: Peek) { backlog.add(candidate, peek) }
-
   /// Leaves a job that a search found to a later pass, unless there might be a free slot for it.
   /// - Returns: whether there might.
   mutating func keepOrPassOver(_ peek: Peek, at now: Int64, _ rests: ServerRests = ServerRests()) -> Bool {
     if backlog.admits(peek, slots.free(at: now, rests), slots.limits) { return true }
-    passOver(peek.priority)
+    backlog.passOver(peek.priority)
     return false
   }
 
@@ -264,9 +229,6 @@ struct Scheduler {
     spaceWait.spaceCame()
     requestPass()
   }
-
-  /// `defaults` may have changed.
-  mutating func use(_ rules: [ServerRule<Int>]) { slots.use(rules) }
 
   /// How many milliseconds to wait for the next event, at most `most`.
   func untilNextStep(at now: Int64, most: Int64) -> Int64 {
@@ -290,28 +252,15 @@ struct Scheduler {
     slots.grow(at: now)
   }
 
-  mutating func noteLast(_ id: UInt64, received: UInt64) { slots.note(id, received: received) }
-
-  mutating func reached(_ milestone: Attempt.Milestone, _ id: UInt64) {
-    switch milestone {
-    case .cleared: slots.clear(id)
-    case .transferred: slots.transferred(id)
-    }
-  }
-
   mutating func ended(_ id: UInt64) {
     slots.end(id)
     slots.outputs.ended(id)
     isFresh = false
   }
-
-  mutating func beginTelling() { slots.beginTelling() }
-  mutating func endTelling() { slots.endTelling() }
 }
 
 /// What is left to do, as far as is known.
 extension Scheduler {
-  /// Whether there is no job to start.
   var hasNoCandidates: Bool { backlog.isEmpty && slots.outputs.count == 0 }
 
   /// Whether nothing is left to do, according to a pass that began after the last job's end.
@@ -319,7 +268,6 @@ extension Scheduler {
     backlog.isEmpty && passes.areSettled && isFresh && !backlog.isSomethingPassedOver && !slots.outputs.hasPassedOver
   }
 
-  /// Whether all remaining jobs wait for space.
   var onlySpaceIsWantedFor: Bool { backlog.isEmpty && isFresh && passes.areSettled && !spaceWait.isEmpty }
 
   /// Whether no job may start because all that are left wait for servers or proxies that rest.
@@ -329,33 +277,28 @@ extension Scheduler {
     return backlog.areHeldBack(by: free) && slots.outputs.areHeldBack(by: free)
   }
 
-  /// Whether there may be more jobs than those in the backlog.
   var areMore: Bool { passes.areRunning || backlog.isSomethingPassedOver || slots.outputs.hasPassedOver }
 }
 
-/// The claims of other workers, and when their leases end. They are looked at then, without a pass over everything.
-private struct HeldClaims: Equatable {
-  private var ends: [FileName: (candidate: Candidate, end: Int64)] = [:]
-  /// Maximum number of claims that are remembered; a pass finds the others.
-  private static let most = 1000
+/// What is looked at when its time comes, without a pass over everything: claims of other workers, whose leases end,
+/// and jobs of high priority that wait for their next attempt, which a pass would find late among many others. Times
+/// are in seconds since the epoch.
+private struct LaterCandidates {
+  private var known: [FileName: (candidate: Candidate, time: Int64)] = [:]
+  /// Maximum number that are remembered; a pass finds the others.
+  private static let most = 2000
 
-  /// - Parameter end: in seconds since the epoch.
-  mutating func note(_ candidate: Candidate, until end: Int64) {
-    if ends.count < Self.most || ends[candidate.name] != nil { ends[candidate.name] = (candidate, end) }
+  mutating func note(_ candidate: Candidate, at time: Int64) {
+    if known.count < Self.most || known[candidate.name] != nil { known[candidate.name] = (candidate, time) }
   }
 
-  /// When the first lease ends, in seconds since the epoch; nil if there is none.
-  var next: Int64? { ends.values.lazy.map(\.end).min() }
+  var next: Int64? { known.values.lazy.map(\.time).min() }
 
-  /// The claims whose lease has ended by `time`. They are forgotten.
-  mutating func takeEnded(by time: Int64) -> [Candidate] {
-    let ended = ends.values.filter { $0.end <= time }.map(\.candidate)
-    for candidate in ended { ends[candidate.name] = nil }
-    return ended
-  }
-
-  static func == (left: HeldClaims, right: HeldClaims) -> Bool {
-    left.ends.mapValues(\.end) == right.ends.mapValues(\.end)
+  /// Those whose time has come, oldest first. They are forgotten.
+  mutating func take(by time: Int64) -> [Candidate] {
+    let taken = known.values.filter { $0.time <= time }.map(\.candidate).sorted { $0.isBefore($1) }
+    for candidate in taken { known[candidate.name] = nil }
+    return taken
   }
 }
 

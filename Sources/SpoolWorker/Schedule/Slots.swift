@@ -2,17 +2,15 @@ internal import Spool
 
 /// The limits on parallel jobs, and the running jobs.
 struct Slots {
-  /// A job that has a slot.
   private struct Transfer {
     let host: String
     let priority: Priority
     /// Bytes that it has received, as far as ``Slots/note(_:received:)`` was told.
     var received: UInt64 = 0
-    /// It was told to give up its slot.
     var isBeingParked = false
   }
 
-  private(set) var limits: TransferLimits
+  var limits: TransferLimits
   /// Transfers by host, and by job. A job in its commit no longer counts.
   private var byHost: [String: Int] = [:]
   private var transfers: [UInt64: Transfer] = [:]
@@ -27,30 +25,25 @@ struct Slots {
   /// A job that may have killed workers and so runs alone.
   private var alone: UInt64?
   /// Running `failed` hooks of rejected files.
-  private(set) var tellings = 0
+  var tellings = 0
 
   init(_ limits: TransferLimits) { self.limits = limits }
 
-  /// Whether another job may start.
   var areFree: Bool { areFree(within: limits) }
 
   func areFree(within limits: TransferLimits) -> Bool {
     alone == nil && transfers.count < limits.jobs && running.count - transfers.count + tellings < limits.commits
   }
 
-  /// Whether no job runs.
   var areIdle: Bool { running.isEmpty }
 
   /// Whether the end of the run has to wait for a job or a hook.
   var areBusy: Bool { !running.isEmpty || tellings > 0 }
 
-  /// The slots of servers, at this time in milliseconds.
   func free(at now: Int64, _ rests: ServerRests = ServerRests()) -> FreeSlots {
     let full = full.filter { now < $0.value.until && byHost[$0.key] ?? 0 >= $0.value.share }
     return FreeSlots(limits: limits, running: byHost, full: Set(full.keys), rests: rests, now: now)
   }
-
-  mutating func use(_ rules: [ServerRule<Int>]) { limits.rules = rules }
 
   /// No further job of the host may start until then, because other workers have its slots.
   mutating func fill(_ host: String, until time: Int64) {
@@ -86,9 +79,6 @@ struct Slots {
     transferred(id)
     running.remove(id)
   }
-
-  mutating func beginTelling() { tellings += 1 }
-  mutating func endTelling() { tellings -= 1 }
 
   // MARK: as many transfers as bring more
 
@@ -133,10 +123,8 @@ struct Slots {
   }
 }
 
-/// For which jobs there is a slot now.
 struct FreeSlots {
   let limits: TransferLimits
-  /// The number of running transfers by host.
   let running: [String: Int]
   /// Hosts of which other workers have the slots.
   var full: Set<String> = []
@@ -157,21 +145,18 @@ struct FreeSlots {
     peek.ways.first { !rests.isClosed($0, at: now, wantedAt: peek.wantedAt) } ?? []
   }
 
-  /// Whether all servers of the job rest.
   func isHeldBack(_ peek: Peek) -> Bool {
     if rests.isEmpty || peek.ways.isEmpty || !way(for: peek).isEmpty { return false }
     // One whose patience is over is given up.
     return !peek.ways.allSatisfy { rests.isAway($0, peek.patience, at: now) }
   }
 
-  /// The choice with the way that it begins with.
   func directed(_ choice: Choice) -> Choice {
     var choice = choice
     choice.way = way(for: choice.peek)
     return choice
   }
 
-  /// The same with other limits.
   func within(_ limits: TransferLimits) -> FreeSlots {
     FreeSlots(limits: limits, running: running, full: full, rests: rests, now: now)
   }
@@ -187,8 +172,8 @@ struct OutputWait {
 
   private var outputs: [UInt64: ExactText] = [:]
   private var uses: [ExactText: Int] = [:]
-  /// By output, each oldest first from `start`.
-  private var waiting: [ExactText: (choices: [Choice], start: Int)] = [:]
+  /// By output, oldest first.
+  private var waiting: [ExactText: ArraySlice<Choice>] = [:]
   /// Outputs for which jobs wait, and which perhaps no job has now.
   private var free: [ExactText] = []
   private(set) var count = 0
@@ -203,7 +188,7 @@ struct OutputWait {
       hasPassedOver = true
       return true
     }
-    waiting[output, default: ([], 0)].choices.append(choice)
+    waiting[output, default: []].append(choice)
     count += 1
     return true
   }
@@ -225,31 +210,26 @@ struct OutputWait {
   mutating func next(_ slots: FreeSlots) -> Candidate? {
     free.removeAll { uses[$0] != nil || waiting[$0] == nil }
     for output in free {
-      guard var queue = waiting[output] else { continue }
-      let choice = queue.choices[queue.start]
-      guard slots.areFree(for: choice.peek) else { continue }
-      queue.start += 1
+      guard let choice = waiting[output]?.first, slots.areFree(for: choice.peek) else { continue }
+      waiting[output]?.removeFirst()
+      if waiting[output]?.isEmpty == true { waiting[output] = nil }
       count -= 1
-      waiting[output] = queue.start < queue.choices.count ? queue : nil
       return choice.candidate
     }
     return nil
   }
 
-  /// All jobs that wait, in no particular order.
-  var candidates: [Candidate] { waiting.values.flatMap { $0.choices[$0.start...] }.map(\.candidate) }
+  var candidates: [Candidate] { waiting.values.joined().map(\.candidate) }
 
   /// Whether all jobs here that come first wait for servers that rest.
   func areHeldBack(by slots: FreeSlots) -> Bool {
-    waiting.values.allSatisfy { slots.isHeldBack($0.choices[$0.start].peek) }
+    waiting.values.allSatisfy { slots.isHeldBack($0.first!.peek) }
   }
 
   /// Forgets the jobs in these directories, because a pass finds them again.
   mutating func forget(_ directories: [Directory]) {
-    waiting = waiting.compactMapValues { queue in
-      let left = queue.choices[queue.start...].filter { !directories.contains($0.candidate.origin) }
-      return left.isEmpty ? nil : (left, 0)
-    }
-    count = waiting.values.reduce(0) { $0 + $1.choices.count }
+    waiting = waiting.mapValues { $0.filter { !directories.contains($0.candidate.origin) }[...] }
+      .filter { !$0.value.isEmpty }
+    count = waiting.values.reduce(0) { $0 + $1.count }
   }
 }

@@ -46,7 +46,6 @@ struct Peek: Equatable {
   /// ``JobPlan/rootAndOutput(of:)``
   var output: ExactText?
   var priority = Priority.normal
-  /// It has waited for a day.
   var isAged = false
 }
 
@@ -81,7 +80,6 @@ struct Choice: Equatable {
 
 /// Reads the directories that contain jobs in pieces, so that the first jobs start before the rest is read.
 struct SpoolReader {
-  /// What a name in a directory is.
   enum Sighting {
     case candidate(Candidate)
     /// It is another worker's, at least until this second since the epoch.
@@ -152,13 +150,6 @@ struct SpoolReader {
 /// Reads claims in `cur/`, without standing still with a network file system.
 @WorkerLoop
 final class ClaimReader {
-  enum Reading {
-    /// What the claim says; nil for one that is gone or cannot be read.
-    case text(JobText?)
-    /// The file system has not answered yet. Ask again later.
-    case late
-  }
-
   /// Milliseconds that the loop waits for a claim.
   static let patience: Int64 = 200
   /// Seconds after which a claim that could not be read is asked for again.
@@ -170,11 +161,12 @@ final class ClaimReader {
   init(_ spool: Spool) { self.spool = spool }
 
   /// - Parameter patience: milliseconds that the loop may wait.
-  func read(_ claim: FileName, patience: Int64 = patience) -> Reading {
+  /// - Returns: nil as long as the file system has not answered: ask again later. Else what the claim says; nil for one
+  ///   that is gone or cannot be read.
+  func read(_ claim: FileName, patience: Int64 = patience) -> JobText?? {
     // Threads cost more than a call that never waits for another host.
-    if spool.kind.isLocal { return .text(Self.text(of: claim, in: spool)) }
-    let answer = late.answer(to: claim, patience: patience) { [spool] in Self.text(of: claim, in: spool) }
-    return answer.map { .text($0) } ?? .late
+    if spool.kind.isLocal { return .some(Self.text(of: claim, in: spool)) }
+    return late.answer(to: claim, patience: patience) { [spool] in Self.text(of: claim, in: spool) }
   }
 
   /// Who cannot read it, cannot do more with the error: the claim that follows reports it.
@@ -192,16 +184,14 @@ struct PeekReader {
   private let began = LoopExecutor.milliseconds()
 
   init(_ spool: Spool, _ environment: JobEnvironment, _ claims: ClaimReader) {
-    self.spool = spool
-    self.environment = environment
-    self.claims = claims
+    (self.spool, self.environment, self.claims) = (spool, environment, claims)
   }
 
   /// - Returns: nil for a claim that cannot be read yet.
   func peek(at candidate: Candidate) throws(SpoolError) -> Peek? {
     let found: JobText?
     if candidate.origin == .cur {
-      guard case .text(let text) = claims.read(candidate.name) else { return nil }
+      guard let text = claims.read(candidate.name) else { return nil }
       found = text
     } else {
       found = try? JobSearch(spool).job(candidate.origin, candidate.name)

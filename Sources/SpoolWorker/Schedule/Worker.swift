@@ -192,14 +192,10 @@ package final class Worker {
   func prepare() { SpoolWorker.prepare(spool, environment.options.fileSystem, log: environment.log) }
 
   func readDefaults() {
-    switch defaults.read() {
-    case .unchanged: break
+    let (areNew, isNetworkNew) = defaults.read()
+    if isNetworkNew { environment.servers.networkChanged() }
     // They may give jobs that wait another priority.
-    case .changed: dispatcher.requestPass()
-    case .changedNetwork:
-      dispatcher.networkCame()
-      dispatcher.requestPass()
-    }
+    if areNew { dispatcher.requestPass() }
   }
 
   func tellWaiting(stays: Bool, _ obstacle: Admission.Obstacle?) {
@@ -274,7 +270,6 @@ extension Worker {
     return min(most, manager.untilDue(at: now))
   }
 
-  /// What it does, for a person.
   private var activity: String {
     let (progress, summary) = (progress(), account.summary)
     var parts = [
@@ -343,15 +338,8 @@ private struct LiveDefaults {
   /// What was wrong with them when they were last read, and has been reported.
   var problem: String?
 
-  /// What a look at them found.
-  enum Outcome {
-    case unchanged
-    case changed
-    /// Servers are reached differently from now on.
-    case changedNetwork
-  }
-
-  mutating func read() -> Outcome {
+  /// - Returns: whether they have changed, and with them how servers are reached.
+  mutating func read() -> (areNew: Bool, isNetworkNew: Bool) {
     let current = environment.options.defaults
     var found: JobRequest
     var network: NetworkOptions?
@@ -362,34 +350,27 @@ private struct LiveDefaults {
       if found.network != current.network { network = try found.networkOptions(of: spool) { warnings.append($0) } }
     } catch let error as SpoolError where spool.isLost(error) {
       // That is reported for the whole spool.
-      return .unchanged
+      return (false, false)
     } catch {
       let reason = "\(error)"
       if reason != problem {
         environment.log(Event("defaults-invalid", .error, Fields().with("reason", reason)))
       }
       problem = reason
-      return .unchanged
+      return (false, false)
     }
     let wasWrong = problem != nil
     problem = nil
-    if found == current, !wasWrong { return .unchanged }
+    if found == current, !wasWrong { return (false, false) }
     environment.options.defaults = found
     if var network {
       network.authorities = environment.options.authorities ?? network.authorities
-      environment.use(network)
+      environment.options.network = network
+      environment.startedEngine?.use(network)
     }
     let facts = Fields().with("reason", warnings.isEmpty ? nil : warnings.joined(separator: "; "))
     environment.log(Event("defaults-read", wasWrong || !warnings.isEmpty ? .warning : .info, facts))
-    return network == nil ? .changed : .changedNetwork
-  }
-}
-
-extension JobEnvironment {
-  /// Reaches servers differently from the next request on.
-  fileprivate func use(_ network: NetworkOptions) {
-    options.network = network
-    startedEngine?.use(network)
+    return (true, network != nil)
   }
 }
 
@@ -403,7 +384,7 @@ private func prepare(_ spool: Spool, _ fileSystem: FileSystemTraits?, log: @esca
     let facts = Fields().with("type", fileSystem.type).with("fitness", limits == nil ? "fit" : "fit with limits")
     log(Event("file-system", .info, facts.with("limits", limits)))
   }
-  do throws(SpoolError) { try spool.provide(.urgent) } catch {
+  do throws(SpoolError) { try spool.provide(Path(.urgent)) } catch {
     log(Event("urgent-missing", .warning, Fields().with("reason", "\(error)")))
   }
   let cleanup = Cleanup(spool) { finding in

@@ -24,7 +24,10 @@ extension Worker {
     await run(stopSignals: stopSignals, survivesErrors: true) { () throws(SpoolError) in
       if self.successor != nil { return self.isBusy ? Self.tickInterval : nil }
       let now = LoopExecutor.milliseconds()
-      if links?.hasNews() == true, WorkerLoop.executor.surroundings.hasAddress() { self.dispatcher.networkCame() }
+      if links?.hasNews() == true, WorkerLoop.executor.surroundings.hasAddress() {
+        // Jobs that failed for lack of a network are tried again at once, not when they are due.
+        self.environment.servers.networkChanged()
+      }
       do throws(SpoolError) {
         try self.attend(watch, &outage, at: now)
       } catch {
@@ -202,7 +205,6 @@ private struct WatchEnd {
 ///
 /// Times are milliseconds of the loop's clock.
 struct Outage: Equatable {
-  /// What an error means.
   enum Trouble {
     /// The spool's directories or their mount are gone. They may come back at any time.
     case gone
@@ -212,13 +214,11 @@ struct Outage: Equatable {
   }
 
   enum Reaction: Equatable {
-    /// Wait, and say so.
     case tell
     case wait
     case end
   }
 
-  /// When the path is to be looked at again.
   private(set) var nextLook: Int64 = 0
   /// When the first error came; nil if the spool can be read.
   private var began: Int64?

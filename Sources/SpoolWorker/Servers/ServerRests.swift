@@ -10,11 +10,9 @@ struct ServerRests: Equatable {
   /// What a job waits for that failed for lack of a network.
   static let network = "network"
 
-  /// Why a server rests.
   enum Cause: String {
     /// This host cannot reach it. Another host may.
     case unreachable
-    /// It asks to come later.
     case asked
     /// It fails for several paths in a row.
     case broken
@@ -51,13 +49,11 @@ struct ServerRests: Equatable {
     fileprivate(set) var reason: String
     fileprivate(set) var until: Int64
     fileprivate(set) var since: Int64
-    /// When the last of its failures was.
     fileprivate(set) var failed: Int64
     /// Failed probes in a row, with the failure that began the rest.
     fileprivate(set) var failures = 1
     /// It answered a moment before, so that it has perhaps lost one connection only.
     fileprivate var isSudden = false
-    /// The job that probes it.
     fileprivate var probe: UInt64?
     /// The URL that alone said so; nil once another one did.
     fileprivate var url: UInt64?
@@ -88,21 +84,17 @@ struct ServerRests: Equatable {
     /// How many transfers it gets now, and at most.
     var limit = 1
     var most: Int
-    /// When it may be given more.
     var growsAt: Int64
     /// Milliseconds between two requests; 0 for none.
     var pause = 0.0
-    /// When it last refused.
     var refused: Int64?
   }
 
-  /// When a server answered.
   private struct Answers: Equatable {
     var last: Int64
     /// How many there were since it last refused, and how many of them in the current burst.
     var count = 1
     var burst = 1
-    /// When the burst began.
     var since: Int64
 
     init(at now: Int64) { (last, since) = (now, now) }
@@ -141,9 +133,7 @@ struct ServerRests: Equatable {
   /// The paths for which a server has failed since it last answered.
   private var broken: [String: Set<UInt64>] = [:]
   private var answers: [String: Answers] = [:]
-  /// When any of them did.
   private var lastAnswer = Int64.min
-  /// `--per-host`.
   let perHost: Int
 
   init(perHost: Int = .max) { self.perHost = perHost }
@@ -163,13 +153,11 @@ struct ServerRests: Equatable {
     }
   }
 
-  /// When it last answered.
   func answered(_ key: String) -> Int64? { answers[key]?.last }
 
   /// Milliseconds between two requests to a server that has refused some without saying when it takes more; 0 for none.
   func pause(of server: String) -> Int64 { Int64(paces[server]?.pause ?? 0) }
 
-  /// How many transfers a server gets.
   func limit(of server: String) -> Int { paces[server].map { min($0.limit, $0.most) } ?? .max }
 
   /// A job goes this way. If its server has rested, it is the probe.

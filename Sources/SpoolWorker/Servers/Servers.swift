@@ -73,7 +73,6 @@ final class Servers {
       since: moment(rest.since), failed: moment(rest.failed), failures: rest.failures, url: rest.url)
   }
 
-  /// Writes what has changed of a server.
   private func save(_ key: String) {
     let rest = rests.rests[key].map { rest in
       ServerNote.Rest(
@@ -150,9 +149,9 @@ final class Servers {
   // MARK: what attempts tell
 
   /// A connection of a job that has others was given up.
-  func hasRefusedConnection(_ mirror: MirrorURL, code: String?) {
-    let asks = code.map { ["http-429", "http-503", FailureCode.connect.rawValue].contains($0) } ?? false
-    guard asks, let key = way(mirror.parts).first else { return }
+  func hasRefusedConnection(_ mirror: MirrorURL, _ failure: Failure) {
+    let isRefusal = failure.code == .http && [429, 503].contains(failure.status)
+    guard failure.code == .connect || isRefusal, let key = way(mirror.parts).first else { return }
     rests.bears(key, running(key) ?? 1, at: now)
     save(key)
   }

@@ -5,10 +5,7 @@ internal import Transfer
 /// transfers from one server, and rates. Where there are no such locks, the worker keeps its limits by itself.
 @WorkerLoop
 final class SpoolLimits {
-  private struct Slot {
-    let server: String
-    let number: Int
-  }
+  private typealias Slot = (server: String, number: Int)
 
   /// Milliseconds between two looks for a slot that other workers have.
   static let pause: Int64 = 1000
@@ -25,27 +22,26 @@ final class SpoolLimits {
   private let options: () -> WorkerOptions
   /// The pause that a server has been found to need; 0 for none.
   private let pause: (String) -> Int64
-  /// Shares the rates anew.
   private let share: () -> Void
   private var slots: SharedSlots?
   private var aloneUntil = Int64.min
   /// The slots that transfers have, and the classes of all transfers.
   private var held: [UInt64: Slot] = [:]
   private var running: [UInt64: Int] = [:]
-  /// The slot that the next transfer gets.
   private var taken: Slot?
   /// Slots of transfers that have just ended, for the next jobs of the same servers.
   private var spare: [Slot] = []
-  /// The lowest limit of the spool's workers, below this worker's own, and when that was looked at.
-  private var lowest = (limit: 0, own: 0, at: Int64.min / 2)
+  /// The lowest limit of the spool's workers, below this worker's own. Small files begin much more often than it is
+  /// asked for.
+  private var lowest = LastAnswer<Int, Int>()
   /// Since when other workers have had all slots of a server.
   private var waits: [String: Int64] = [:]
   /// Since when the others see that this worker wants slots; nil if it wants none.
   private var wantsSince: Int64?
-  /// Whether another worker wants a slot of this server, and when that was looked at.
-  private var wanted = (server: "", isWanted: false, at: Int64.min / 2)
-  /// Whether the other workers have given no sign of life for a lease, and when that was looked at.
-  private var silence = (isThere: false, at: Int64.min / 2)
+  /// Whether another worker wants a slot of this server.
+  private var wanted = LastAnswer<String, Bool>()
+  /// Whether the other workers have given no sign of life for a lease.
+  private var silence = LastAnswer<String?, Bool>()
   /// When the next job, and the next request, of a server with a pace may start, by what this worker has started.
   private var nextStart: [String: Int64] = [:]
   private var nextRequest: [String: Int64] = [:]
@@ -78,11 +74,20 @@ final class SpoolLimits {
     do throws(SpoolError) {
       let limits = TransferLimits(options())
       let own = limits.ownMost(of: server)
-      let lowest = if let own { own } else { try lowestLimit(slots, below: limits.perHost, at: now) }
-      let limit = priority == .low ? max(1, lowest - 1) : lowest
+      let most =
+        if let own { own } else {
+          try lowest.answer(to: limits.perHost, at: now, for: Self.validity) { () throws(SpoolError) in
+            try slots.lowestLimit(below: limits.perHost)
+          }
+        }
+      let limit = priority == .low ? max(1, most - 1) : most
       let inHand = (Array(held.values) + spare).filter { $0.server == server }.map(\.number)
       // The end of the turn gives back what is spare.
-      if inHand.count > 1, try isWanted(server, slots, at: now), try isOverShare(inHand.count, limit, slots) {
+      if inHand.count > 1,
+        try wanted.answer(
+          to: server, at: now, for: Self.validity, { () throws(SpoolError) in try slots.isWanted(server) }),
+        try isOverShare(inHand.count, limit, slots)
+      {
         return false
       }
       if let index = spare.firstIndex(where: { $0.server == server && $0.number < limit }) {
@@ -90,7 +95,7 @@ final class SpoolLimits {
         return true
       }
       if let number = try slots.take(of: server, limit: limit, except: Set(inHand)) {
-        taken = Slot(server: server, number: number)
+        taken = (server, number)
         waits[server] = nil
         return true
       }
@@ -110,26 +115,11 @@ final class SpoolLimits {
     try count > max(1, limit / slots.workers())
   }
 
-  private func isWanted(_ server: String, _ slots: SharedSlots, at now: Int64) throws(SpoolError) -> Bool {
-    if now - wanted.at >= Self.validity || wanted.server != server {
-      wanted = (server, try slots.isWanted(server), now)
-    }
-    return wanted.isWanted
-  }
-
   /// What is still wanted is said again at the next look for a slot.
   private func forgetWants(_ slots: SharedSlots, at now: Int64) {
     guard let since = wantsSince, now - since >= 3 * Self.pause else { return }
     wantsSince = nil
     do throws(SpoolError) { try slots.wantNothing() } catch { fail(error) }
-  }
-
-  /// Asked for a few times a second: small files begin much more often.
-  private func lowestLimit(_ slots: SharedSlots, below own: Int, at now: Int64) throws(SpoolError) -> Int {
-    if now - lowest.at >= Self.validity || lowest.own != own {
-      lowest = (try slots.lowestLimit(below: own), own, now)
-    }
-    return lowest.limit
   }
 
   /// Whether other workers have had the slots of this server for a lease, and are silent for as long. A worker that was
@@ -139,13 +129,12 @@ final class SpoolLimits {
     let since = waits[server] ?? now
     waits[server] = since
     guard now - since >= Leases(spool).length * 1000 else { return false }
-    if now - silence.at >= Self.longPause {
+    return try silence.answer(to: nil, at: now, for: Self.longPause) { () throws(SpoolError) in
       let (own, time) = (spool.owner.text, spool.now().seconds)
-      silence = (
-        try WorkerFiles(spool).all().allSatisfy { $0.owner.text == own || time - $0.beat > Leases(spool).length }, now
-      )
+      return try WorkerFiles(spool).all().allSatisfy {
+        $0.owner.text == own || time - $0.beat > Leases(spool).length
+      }
     }
-    return silence.isThere
   }
 
   /// The job for which a slot of this server was taken runs.
@@ -157,7 +146,7 @@ final class SpoolLimits {
       let now = LoopExecutor.milliseconds()
       nextStart[server] = max(now, nextStart[server] ?? now) + pace
     }
-    running[id] = priority.rateClass
+    running[id] = priority.place
     if running.count == 1 { share() }
   }
 
@@ -206,8 +195,7 @@ final class SpoolLimits {
     // If the file cannot be read, the request finds out.
     let shared = try? slots?.untilTurn(at: server, every: pace, now: wall)
     let wait = max(shared ?? 0, min(pace, (nextStart[server] ?? now) - now)) - Self.head
-    if wait > 0 { return wait }
-    return nil
+    return wait > 0 ? wait : nil
   }
 
   /// Takes the turn of a request to this server.
@@ -283,6 +271,20 @@ final class SpoolLimits {
       }
     }
     return RateShare.rates(own, running: counts, others)
+  }
+}
+
+/// The last answer to a question, which counts for a while. Times are in milliseconds.
+struct LastAnswer<Question: Equatable, Answer> {
+  private var last: (question: Question, answer: Answer, at: Int64)?
+
+  mutating func answer(
+    to question: Question, at now: Int64, for validity: Int64, _ ask: () throws(SpoolError) -> Answer
+  ) throws(SpoolError) -> Answer {
+    if let last, last.question == question, now - last.at < validity { return last.answer }
+    let answer = try ask()
+    last = (question, answer, now)
+    return answer
   }
 }
 

@@ -1,6 +1,5 @@
 internal import Spool
 
-/// How many transfers there may be at once.
 struct TransferLimits {
   /// Maximum number of parallel transfers.
   var jobs: Int
@@ -12,7 +11,6 @@ struct TransferLimits {
   var rules: [ServerRule<Int>] = []
   /// Whether servers begin with few transfers and get as many as bring more: see ``TransferGrowth``.
   var areGrowing = false
-  /// How many transfers these servers have grown to.
   var grown: [String: Int] = [:]
   /// How many slots of each server stay free.
   private(set) var spare = 0
@@ -58,7 +56,6 @@ struct TransferGrowth {
   static let rest: Int64 = 60_000
   private static let gain = 1.25
 
-  /// The most transfers now.
   private(set) var most = ServerNote.firstTransfers
   /// The number before, and the bytes per millisecond that it brought; nil while none is compared.
   private var before: (number: Int, rate: Double)?

@@ -39,15 +39,8 @@ final class HopConnection {
       if mustBeFresh { return .isUnasked }
       mustBeFresh = true
       return .startsAgain
-    case .tls:
-      // Session tickets may be waiting, and look like unread bytes. A fresh connection is not shared, even if an
-      // earlier one had the same ports.
-      guard sockets.enter(connection, self) || mustBeFresh else {
-        mustBeFresh = true
-        return .startsAgain
-      }
-      if let entered, entered != connection { sockets.leave(entered, self) }
-      entered = connection
+    // Session tickets may be waiting, and look like unread bytes.
+    case .tls: entered = connection
     case .ssh: break
     }
     sawCloseNotify = false
@@ -72,7 +65,7 @@ final class HopConnection {
   func cut() { sockets.cut(entered, of: self) }
 
   func leave() {
-    if let entered { sockets.leave(entered, self) }
+    noteAnswer()
     sockets.forget(self)
     entered = nil
   }
@@ -81,11 +74,6 @@ final class HopConnection {
 
   func noteAnswer() {
     if let entered { sockets.noteAnswer(on: entered) }
-  }
-
-  /// The answer's last byte came. libcurl gives the connection to the next request before it reports the end.
-  func noteWholeAnswer() {
-    if let entered { sockets.leave(entered, self) }
   }
 
   /// A TLS message that is not data, decrypted (CURLOPT_DEBUGFUNCTION(3), CURLINFO_SSL_DATA_IN).
@@ -106,8 +94,6 @@ final class HopConnection {
 /// beyond the previous body, or unasked, would become the next job's data.
 final class OpenSockets {
   private var descriptors: Set<Int32> = []
-  /// Who uses each connection.
-  private var users: [Connection: Set<ObjectIdentifier>] = [:]
   /// The open socket of each connection that has had a request. Its ports do not change before it is closed.
   private var known: [Connection: Int32] = [:]
 
@@ -123,7 +109,6 @@ final class OpenSockets {
     return descriptor
   }
 
-  /// Shuts down what this user has opened, and the connection.
   func cut(_ connection: Connection?, of user: AnyObject) {
     for descriptor in descriptors {
       let isItsEnd = connection.map { isEnd(descriptor, of: $0) } ?? false
@@ -144,19 +129,6 @@ final class OpenSockets {
   /// A connection, identified by its ports, which is all that libcurl reports.
   struct Connection: Hashable {
     let localPort, remotePort: Int32
-  }
-
-  /// Lets `user` onto a connection.
-  /// - Returns: false if others use it: each would get the other's answer.
-  func enter(_ connection: Connection, _ user: AnyObject) -> Bool {
-    guard users[connection, default: []].subtracting([ObjectIdentifier(user)]).isEmpty else { return false }
-    users[connection, default: []].insert(ObjectIdentifier(user))
-    return true
-  }
-
-  func leave(_ connection: Connection, _ user: AnyObject) {
-    users[connection]?.remove(ObjectIdentifier(user))
-    if users[connection, default: []].isEmpty { (users[connection], floods[connection]) = (nil, nil) }
   }
 
   // MARK: Floods

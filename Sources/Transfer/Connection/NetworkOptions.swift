@@ -41,7 +41,6 @@ package struct NetworkOptions: Sendable {
   }
 }
 
-/// A proxy, as an environment variable names it.
 struct Proxy: Sendable, Equatable {
   /// For libcurl (CURLOPT_PROXY(3)). Holds user name and password: not for showing.
   let text: String

@@ -54,7 +54,6 @@ enum PrivateAddress {
     return contains(bytes) ? text(bytes) : nil
   }
 
-  /// Whether the text, as libcurl has it, is such an address.
   static func contains(_ text: UnsafePointer<CChar>) -> Bool {
     AddressBlock.address(text).map { contains($0) } ?? true
   }

@@ -12,7 +12,6 @@ final class Exchange {
   let options: TransferOptions
   /// What all fetches of a group share: what the rate limits still allow, and the cookies, if any.
   let shared: (allowance: RateAllowance, jar: CookieJar?)
-  /// Who waits for the result.
   var caller: CheckedContinuation<FetchResult, Never>?
 
   private(set) var route: Route
@@ -212,7 +211,6 @@ final class Exchange {
       return false
     }
     bytesReceived += UInt64(body.count)
-    if reader.framing == .length(bytesReceived) { connection.noteWholeAnswer() }
     timing.take(body.count)
     return verdict == nil
   }
@@ -487,7 +485,6 @@ final class Exchange {
   }
 }
 
-/// What all fetches of an engine have in common.
 package struct TransferOptions: Sendable {
   /// Schemes of URLs that may be fetched; a redirect may lead to `http` and `https` among them only.
   package var protocols: Set<Scheme>

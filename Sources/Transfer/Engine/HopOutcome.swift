@@ -1,7 +1,6 @@
 internal import CCurl
 internal import Glibc
 
-/// What is known of a hop when libcurl ends it.
 struct HopFacts {
   var host: String
   var port: UInt16
@@ -19,11 +18,9 @@ struct HopFacts {
   var detail = ""
   /// errno(3), 0 if no system call failed.
   var osErrno: Int32 = 0
-  /// Nil without one.
   var proxy: Proxy?
   /// The status of the proxy's answer to CONNECT (CURLINFO_HTTP_CONNECTCODE(3)); 0 without one.
   var connectStatus = 0
-  /// A connection to the proxy was made.
   var isProxyConnected = false
   /// What a SOCKS proxy reported (CURLINFO_PROXY_ERROR(3)).
   var socksError = 0

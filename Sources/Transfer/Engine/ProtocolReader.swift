@@ -37,7 +37,6 @@ private struct HTTPReader: ProtocolReader {
   let url: URLParts
   let proxy: Proxy?
   let login: LoginManner?
-  /// libcurl decodes the body.
   let isDecoding: Bool
   var reader = HeadReader()
   var framing: ResponseHead.Framing?

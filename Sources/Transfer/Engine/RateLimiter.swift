@@ -191,7 +191,6 @@ package struct SharedRate: Sendable, Equatable {
   /// The classes of fetches that share it (``TransferEngine/limit(group:to:of:)``); nil for all. A fetch that nobody
   /// put into a class has class 0.
   package let classes: Set<Int>?
-  /// Of all of them together, on average.
   package let bytesPerSecond: UInt64
 
   package init(of classes: Set<Int>? = nil, bytesPerSecond: UInt64) {

@@ -11,7 +11,6 @@ struct Route {
   private(set) var withCredentials = true
   private let isOffered: Bool
   private let limit: Int
-  /// Schemes that a redirect may lead to.
   private let schemes: Set<Scheme>
   private var followed = 0
   /// A response on the way set cookies that no request sends back.
@@ -19,7 +18,6 @@ struct Route {
   /// The redirect that this hop's answer asks for: where to, or nil for the same URL, since when that is known, and the
   /// bytes of its body.
   private var redirect: (location: String?, since: Milliseconds, body: Int)?
-  /// How this URL wants the login, if it has shown that.
   private var shownManner: LoginManner?
 
   /// - Parameter isOffered: whether a stranger has chosen `url`, as the target of a redirect.

@@ -215,7 +215,10 @@ package final class TransferEngine {
   private func resumeThoseWithRoom() {
     let paused = running.values.filter { $0.isPaused && !$0.allowance.isExhausted }
     isWaitingForSink = !paused.isEmpty
-    if paused.isEmpty { return }
+    resume(paused)
+  }
+
+  private func resume(_ paused: [Exchange]) {
     isPerforming = true
     for exchange in paused where !exchange.mustWait { exchange.resume() }
     isPerforming = false
@@ -307,13 +310,9 @@ extension TransferEngine {
     guard !running.isEmpty, limiter.isLimited else { return }
     let exchanges = running.values
     guard limiter.deal(to: exchanges.map { rateMember($0) }, at: monotonicMilliseconds()) else { return }
-    isPerforming = true
     // The one that waits longest first: the first may take all that its group was dealt, and would be the same each
     // time.
-    let paused = exchanges.filter(\.isPaused).sorted { ($0.pausedSince ?? 0) < ($1.pausedSince ?? 0) }
-    for exchange in paused where !exchange.mustWait { exchange.resume() }
-    isPerforming = false
-    finishCancelled()
+    resume(exchanges.filter(\.isPaused).sorted { ($0.pausedSince ?? 0) < ($1.pausedSince ?? 0) })
   }
 }
 

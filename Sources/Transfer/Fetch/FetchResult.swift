@@ -24,7 +24,6 @@ package struct FetchResult: Sendable {
   /// For the next request over this connection; nil if no request was sent.
   package var pace: Pace?
 
-  /// Of a fetch that was cancelled before it began.
   package static let unbegun = FetchResult(end: .cancelled)
 }
 
@@ -44,7 +43,6 @@ package struct TransferFailure: Error, Equatable, Sendable {
     /// Too many redirects, or one that must not be followed.
     case redirect
     case protocolNotEnabled
-    /// The host has private addresses only, which are not allowed.
     case privateAddress
     /// The URL or a header line of the request is malformed.
     case badURL

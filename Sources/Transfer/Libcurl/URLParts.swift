@@ -37,7 +37,6 @@ package struct URLParts: Sendable {
     try self.init(text, relativeTo: nil, isPathSecret: isPathSecret)
   }
 
-  /// Scheme, host and port.
   package var server: String { "\(scheme)://\(host):\(port)" }
 
   /// The text after the question mark; nil if there is none. May contain secrets.

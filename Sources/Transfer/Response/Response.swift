@@ -22,7 +22,6 @@ package struct Response: Sendable {
     case login
     /// FTP and SFTP: the login may not read the file.
     case access
-    /// FTP and SFTP: there is no such file.
     case noSuchFile
     /// FTP: the server could not send the file.
     case unavailable
@@ -38,7 +37,6 @@ package struct Response: Sendable {
     case reply
   }
 
-  /// The URL that answered, after all redirects.
   package let url: URLParts
   package let content: Content
   /// Bytes of the body; nil if the server did not say.

@@ -277,7 +277,6 @@ extension ResponseHead {
 
 /// A digest of the whole representation, as a server states it. Nothing shows that it is right.
 package struct StatedDigest: Hashable, Sendable {
-  /// The algorithms that spoolrun can check.
   package enum Algorithm: String, CaseIterable, Sendable {
     case sha256, sha512, sha1, md5, crc32, crc32c, crc64nvme
 
@@ -406,7 +405,6 @@ private func skipBlanks(_ rest: inout ArraySlice<UInt8>) { rest = rest.drop(whil
 private func isLowerCase(_ byte: UInt8) -> Bool { UInt8(ascii: "a")...UInt8(ascii: "z") ~= byte }
 private func isDigit(_ byte: UInt8) -> Bool { UInt8(ascii: "0")...UInt8(ascii: "9") ~= byte }
 
-/// A character of base64 or its padding.
 private func isBase64(_ byte: UInt8) -> Bool {
   isLowerCase(byte) || isDigit(byte) || UInt8(ascii: "A")...UInt8(ascii: "Z") ~= byte || "+/=".utf8.contains(byte)
 }

@@ -100,7 +100,6 @@ package struct HeadReader {
 
   package init() {}
 
-  /// Takes one line with its line end.
   package mutating func take(_ line: UnsafeRawBufferPointer) -> Event {
     size += line.count
     guard size <= Self.limit else { return .malformed("more than 256 KiB of header fields") }

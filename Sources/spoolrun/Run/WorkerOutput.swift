@@ -89,7 +89,7 @@ final class EventPrinter: Sendable {
 
   /// A value in JSON. What should be a number and is none, as in a journal that somebody has edited, is a string.
   private static func json(_ value: String, of key: String) -> JSONText {
-    guard EventField(rawValue: key)?.isNumber == true else { return .string(value) }
+    guard EventField.numbers.contains(key) else { return .string(value) }
     return Int64(value).map { .count($0) } ?? UInt64(value).map { .count($0) } ?? .string(value)
   }
 }

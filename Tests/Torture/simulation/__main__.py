@@ -144,9 +144,9 @@ WORKER = {
         '    if planted("a confirmed length") { return .complete }\n    guard size == plan.offset else { return .again(.startOver',
     ),
     "a cut is taken for the end": (
-            "    case .failed(let failure):\n      return try next(.failed(mirror.failure",
+            "    case .failed(let failure):\n      return try next(failed(mirror.failure",
             '    case .failed where planted("a cut is taken for the end"): return false\n'
-            "    case .failed(let failure):\n      return try next(.failed(mirror.failure",
+            "    case .failed(let failure):\n      return try next(failed(mirror.failure",
         ),
         "declared digest": (
             "    var expected = data.request.expected\n",

@@ -47,11 +47,11 @@ import Testing
     let fixture = try Fixture(hook: probe)
     _ = rmdir(fixture.files.path(directory.rawValue))
     let before = probe.calls.count
-    try fixture.spool.provide(directory)
+    try fixture.spool.provide(Path(directory))
     #expect(probe.calls.dropFirst(before).map(\.kind) == [.mkdir, .fsync])
     // Another one may have died between the two; once is enough.
     let other = try fixture.another(hook: probe)
-    for _ in 0..<2 { try other.provide(directory) }
+    for _ in 0..<2 { try other.provide(Path(directory)) }
     #expect(probe.count(.fsync) == 2)
   }
 

@@ -23,7 +23,7 @@ import Testing
     try write("cur/\(name):\(own.text)", job, age: 0)
   }
 
-  private func wait(_ name: String = "a") throws -> JobWait? {
+  private func wait(_ name: String = "a") throws -> WaitReason? {
     let jobs = try SnapshotReader(spool, limit: 1000, now: now).read().jobs.values.joined()
     return try #require(jobs.first { $0.name == FileName(name) }).waits
   }
@@ -32,12 +32,12 @@ import Testing
   func `a job that is due says what its worker waits for`(place: String) throws {
     _ = mkdir(directory.path("urgent"), 0o755)
     try write(place, "http://h/x\n")
-    #expect(try wait() == JobWait(.worker, "no worker runs"))
+    #expect(try wait() == WaitReason(.worker, "no worker runs"))
     for (cause, expected) in [
-      ("gate", JobWait.Cause.gate), ("space", .space), ("output", .output), ("proxy", .proxy), ("moon", .other),
+      ("gate", WaitReason.Cause.gate), ("space", .space), ("output", .output), ("proxy", .proxy), ("moon", .other),
     ] {
       try addWorker("waits: \(cause) reason=\"so \\\"it\\\" is\\x1b\"\n")
-      #expect(try wait() == JobWait(expected, "so \"it\" is\\x1b"))
+      #expect(try wait() == WaitReason(expected, "so \"it\" is\\x1b"))
     }
     try addWorker()
     #expect(try wait() == nil)
@@ -62,7 +62,7 @@ import Testing
     let failure = "failed: \(now) attempt=1 class=temporary code=no-network at=0 reason=x\n"
     try write("partial/a", "http://h/x\n" + failure, age: -500)
     try addWorker("waits: gate reason=closed\n")
-    #expect(try wait() == JobWait(.time, "until \(now + 500)"))
+    #expect(try wait() == WaitReason(.time, "until \(now + 500)"))
     try addWorker("waits: network reason=\"1 jobs wait\"\n")
     #expect(try wait()?.cause == .network)
   }
@@ -76,13 +76,13 @@ import Testing
     try write("new/a", "https://user@H.example/b\n")
     try addRunning("r", "https://h.example/c\n")
     try addWorker(jobs: 4, perHost: 1, runs: 1)
-    #expect(try wait() == JobWait(.host, "h.example has as many transfers as allowed (1)"))
+    #expect(try wait() == WaitReason(.host, "h.example has as many transfers as allowed (1)"))
     try addWorker(jobs: 1, perHost: 2, runs: 1)
     #expect(try wait()?.cause == .slots)
     try addWorker(jobs: 4, perHost: 2, runs: 1)
     #expect(try wait() == nil)
     try write("defaults", "per-host@h.example: 1\n")
-    #expect(try wait() == JobWait(.host, "h.example has as many transfers as allowed (1)"))
+    #expect(try wait() == WaitReason(.host, "h.example has as many transfers as allowed (1)"))
     try write("defaults", "per-host@h.example: 3\n")
     try addWorker(jobs: 4, perHost: 1, runs: 1)
     #expect(try wait() == nil, "it takes the place of the worker's own")
@@ -97,7 +97,7 @@ import Testing
     try addWorker(jobs: 16, perHost: 16, runs: 4)
     #expect(try wait() == nil)
     try addRunning("t", "https://h.example/t\n")
-    #expect(try wait() == JobWait(.host, "h.example has 4 transfers, and more only if they bring more"))
+    #expect(try wait() == WaitReason(.host, "h.example has 4 transfers, and more only if they bring more"))
     try write("defaults", "per-host@h.example: 8\n")
     #expect(try wait() == nil)
   }
@@ -117,7 +117,7 @@ import Testing
     try addWorker(runs: 1)
     try addRunning("first", "https://a.example/dir/data.tar?x=1\n")
     try write("new/a", "url: https://b.example/y\noutput: data.tar\n")
-    #expect(try wait() == JobWait(.order, "first runs, which has its output"))
+    #expect(try wait() == WaitReason(.order, "first runs, which has its output"))
     try write("new/a", "url: https://b.example/y\noutput: other.tar\n")
     #expect(try wait() == nil)
   }

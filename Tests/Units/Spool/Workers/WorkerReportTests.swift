@@ -33,7 +33,7 @@ import Testing
 
   @Test func anyonesFiles() throws {
     let fixture = try Fixture()
-    try fixture.spool.provide(.workers)
+    try fixture.spool.provide(Path(.workers))
     for name in ["alpha.1.00000001", "x", "a.b.c.d", ".alpha.1.1", "a b.1.2"] {
       try writeFile(fixture.files.path("workers/\(name)"), Array("started: 2026-01-01T00:00:00Z\n".utf8))
     }

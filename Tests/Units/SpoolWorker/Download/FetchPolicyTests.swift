@@ -7,7 +7,6 @@ import Transfer
 /// What is tried after a failure, and which failure is recorded in the end.
 @Suite struct FetchPolicyTests {
   private let nothing = FetchPolicy.Progress(length: 0, generation: 0)
-  private let overIPv4 = FetchPolicy.Circumstances(family: .ipv4)
 
   private func policy() -> FetchPolicy { FetchPolicy(host: "h", connections: 1, from: nothing) }
 
@@ -20,7 +19,7 @@ import Transfer
       let failure = failures[min(number, failures.count - 1)]
       if number == 0 { progress.length = gained }
       do throws(Failure) {
-        _ = try policy.after(.failed(failure, overIPv4), progress)
+        _ = try policy.after(.failed(failure, family: .ipv4), progress)
       } catch {
         return (error, number + 1)
       }
@@ -45,7 +44,9 @@ import Transfer
     #expect(end([Failure(.cut, "reached"), Self.dead]).0.code == .cut)
     var policy = policy()
     _ = try policy.after(.again(.useless, "multipart"), nothing)
-    let failure = #expect(throws: Failure.self) { try policy.after(.failed(Self.dead, overIPv4), nothing) }
+    let failure = #expect(throws: Failure.self) {
+      try policy.after(.failed(Self.dead, family: .ipv4), nothing)
+    }
     #expect(failure?.code == .badResponse && failure?.reason == "multipart")
   }
 

@@ -8,7 +8,7 @@ import Testing
 @Suite struct EndingTests {
   private let error = SpoolError(call: .fsync, path: "p", errno: .ioError)
 
-  private func name(_ cause: Ending.Cause, _ ownership: Claim.Ownership?, _ trust: Trust = .sound) -> String {
+  private func name(_ cause: any Error, _ ownership: Claim.Ownership?, _ trust: Trust = .sound) -> String {
     switch Ending.decide(cause, ownership, trust) {
     case .fail(let failure): "fail \(failure.label)"
     case .park: "park"
@@ -19,17 +19,17 @@ import Testing
     }
   }
 
-  private var causes: [Ending.Cause] {
+  private var causes: [any Error] {
     [
-      .stopped(.shutdown), .stopped(.noSpace("x")), .stopped(.noOutput("x")), .stopped(.failed(error)),
-      .failed(Failure(.cut, "x")), .broken(error),
-      .stopped(.waits(JobWait(forOutput: "o", of: FileName("a"), now: .now()))),
+      JobStop.shutdown, JobStop.noSpace("x"), OutputRootProblem.missing(error), JobStop.failed(error),
+      Failure(.cut, "x"), error, JobStop.waits(JobWait(forOutput: "o", of: FileName("a"), now: .now())),
     ]
   }
 
   /// The payload is published and the receipt written: the next run makes the move.
   @Test func aReceiptThatCannotBeMovedIsNoFailure() {
-    #expect(name(.unmoved(error), .ours) == "leaveReceipt" && name(.unmoved(error), .moved) == "moved")
+    let cause = Ending.Unmoved(error: error)
+    #expect(name(cause, .ours) == "leaveReceipt" && name(cause, .moved) == "moved")
   }
 
   /// What a person or another worker did goes before all that went wrong.
@@ -57,9 +57,9 @@ import Testing
 
   /// What was seen to be lost counts, though the file is back in its place.
   @Test func whatATickSaw() {
-    #expect(name(.stopped(.notOurs(.moved)), .ours) == "moved")
-    #expect(name(.stopped(.notOurs(.takenOver)), .ours) == "takenOver")
-    #expect(name(.stopped(.notOurs(.removed)), .ours) == "removed")
-    #expect(name(.stopped(.notOurs(.changed)), .ours) == "changed")
+    #expect(name(JobStop.notOurs(.moved), .ours) == "moved")
+    #expect(name(JobStop.notOurs(.takenOver), .ours) == "takenOver")
+    #expect(name(JobStop.notOurs(.removed), .ours) == "removed")
+    #expect(name(JobStop.notOurs(.changed), .ours) == "changed")
   }
 }

@@ -21,8 +21,8 @@ import Testing
     while let next = backlog.next(FreeSlots(perHost: perHost, running: running)) {
       switch next {
       case .look(let candidate): backlog.add(candidate, peek(candidate))
-      case .run(let choice): return choice
-      case .park: return nil
+      case .start(let choice): return choice
+      case .park, .search: return nil
       }
     }
     return nil

@@ -8,15 +8,13 @@ import Testing
 @Suite struct DirectoryChangesTests {
   /// Notes looks at the directory: the time that it has, in seconds, nil where it is gone; and when, in milliseconds.
   private func notes(_ looks: [(stamp: Int?, at: Int64)]) -> [Bool] {
-    var changes = DirectoryChanges()
+    var change = DirectoryChange()
     return looks.map { look in
       let stamp = look.stamp.map { seconds in
         let time = FileStatus.Stamp.Time(timespec(tv_sec: seconds, tv_nsec: 0))
         return FileStatus.Stamp(size: 4096, modified: time, changed: time)
       }
-      let others = changes.note(nil, of: .partial, at: look.at)
-      #expect(others == (look.at < 2000), "each directory has its own time")
-      return changes.note(stamp, of: .new, at: look.at)
+      return change.note(stamp, at: look.at)
     }
   }
 

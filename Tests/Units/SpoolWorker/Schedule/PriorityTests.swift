@@ -59,7 +59,7 @@ import Testing
     var scheduler = Scheduler(TransferLimits(jobs: 9, perHost: 9, commits: 9))
     for number in 0..<4 {
       let candidate = Candidate(name: FileName("\(number)"), origin: .new, modified: Int64(number))
-      scheduler.looked(at: candidate, Peek(host: "a"))
+      scheduler.backlog.add(candidate, Peek(host: "a"))
     }
     func next(at now: Int64) -> Choice? {
       if case .start(let choice) = scheduler.nextStep(at: now) { return choice }
@@ -77,8 +77,8 @@ import Testing
   @Test func aJobIsParkedForOneOfAServerThatIsFreeAgain() {
     var scheduler = Scheduler(TransferLimits(jobs: 1, perHost: 9, commits: 9))
     func look(_ name: String, _ host: String, _ priority: Priority) {
-      scheduler.looked(
-        at: Candidate(name: FileName(name), origin: .new, modified: 1), Peek(host: host, priority: priority))
+      scheduler.backlog.add(
+        Candidate(name: FileName(name), origin: .new, modified: 1), Peek(host: host, priority: priority))
     }
     look("wanted", "a", .high)
     guard case .start(let wanted) = scheduler.nextStep(at: 0) else { return #expect(Bool(false)) }
@@ -229,7 +229,7 @@ import Testing
     var scheduler = Scheduler(TransferLimits(jobs: 1, perHost: 1, commits: 9))
     let candidate = Candidate(name: FileName("x"), origin: .new, modified: 1)
     for _ in 0..<3 {
-      scheduler.looked(at: candidate, Peek(host: "h", priority: .high))
+      scheduler.backlog.add(candidate, Peek(host: "h", priority: .high))
       scheduler.began([.urgent, .cur, .partial, .new], at: 0)
     }
     #expect(scheduler.backlog.count == 1)

@@ -72,13 +72,13 @@ import Testing
     var scheduler = Scheduler(TransferLimits(jobs: 2, perHost: 2, commits: 9))
     scheduler.requestPass()
     scheduler.began([.urgent, .cur, .partial, .new, .standing], at: 0)
-    for directory in [Directory.urgent, .cur, .partial, .new, .standing] { scheduler.ended(directory) }
+    for directory in [Directory.urgent, .cur, .partial, .new, .standing] { scheduler.passes.ended(directory) }
     scheduler.found(
       (0..<1001).map { Candidate(name: FileName("j-\($0)"), origin: .new, modified: Int64($0)) }, names: 1001, took: 1)
     var refused = 0
     while let step = scheduler.nextStep(at: 0) {
       switch step {
-      case .look(let candidate): scheduler.looked(at: candidate, Peek(host: "h", needed: 1000 + UInt64(refused)))
+      case .look(let candidate): scheduler.backlog.add(candidate, Peek(host: "h", needed: 1000 + UInt64(refused)))
       case .start(let choice):
         let isNews = scheduler.noteLackOfSpace(choice, at: 0)
         #expect(isNews)
@@ -97,9 +97,9 @@ import Testing
   /// What may have killed workers comes last, and runs alone.
   @Test func aSuspectRunsAlone() {
     var scheduler = Scheduler(TransferLimits(jobs: 4, perHost: 4, commits: 9))
-    scheduler.looked(
-      at: Candidate(name: FileName("suspect"), origin: .partial, modified: 1), Peek(host: "h", deaths: 2))
-    scheduler.looked(at: Candidate(name: FileName("good"), origin: .new, modified: 2), Peek(host: "h"))
+    scheduler.backlog.add(
+      Candidate(name: FileName("suspect"), origin: .partial, modified: 1), Peek(host: "h", deaths: 2))
+    scheduler.backlog.add(Candidate(name: FileName("good"), origin: .new, modified: 2), Peek(host: "h"))
     guard case .start(let first) = scheduler.nextStep(at: 0) else {
       Issue.record("nothing starts")
       return
@@ -114,10 +114,10 @@ import Testing
       return
     }
     scheduler.started(2, second)
-    scheduler.looked(at: Candidate(name: FileName("late"), origin: .new, modified: 3), Peek(host: "h"))
+    scheduler.backlog.add(Candidate(name: FileName("late"), origin: .new, modified: 3), Peek(host: "h"))
     let early = scheduler.nextStep(at: 0)
     #expect(early == nil, "nothing beside it")
-    scheduler.reached(.cleared, 2)
+    scheduler.slots.clear(2)
     let late = scheduler.nextStep(at: 0)
     #expect(late != nil)
   }
@@ -150,8 +150,8 @@ import Testing
   @Test func aJobThatWaitsForAnOutputLetsOthersStart() {
     var scheduler = Scheduler(TransferLimits(jobs: 4, perHost: 4, commits: 9))
     func look(_ name: String, at time: Int64, _ output: String) {
-      scheduler.looked(
-        at: Candidate(name: FileName(name), origin: .new, modified: time), Peek(host: "h", output: output.exact))
+      scheduler.backlog.add(
+        Candidate(name: FileName(name), origin: .new, modified: time), Peek(host: "h", output: output.exact))
     }
     look("first", at: 1, "o")
     look("second", at: 2, "o")

@@ -67,7 +67,7 @@ struct SchedulerWorld {
     var found: [Candidate] = []
     while found.count < count, let directory = next(&scheduler) {
       guard let name = unread[directory]?.popLast() else {
-        scheduler.ended(directory)
+        scheduler.passes.ended(directory)
         continue
       }
       // One that was claimed meanwhile is gone.
@@ -86,16 +86,16 @@ struct SchedulerWorld {
       case .readUrgent(let count):
         let found = read(count) { $0.passes.isUrgentRunning ? .urgent : nil }
         scheduler.found(found, names: count, took: 1)
-      case .read(let count): scheduler.found(read(count) { $0.nextDirectory() }, names: count, took: 1)
+      case .read(let count): scheduler.found(read(count) { $0.passes.next() }, names: count, took: 1)
       }
     }
     while let step = scheduler.nextStep(at: now) {
       switch step {
       case .look(let candidate):
         looks += 1
-        scheduler.looked(at: candidate, peek(candidate.name.display))
+        scheduler.backlog.add(candidate, peek(candidate.name.display))
       case .search(let count):
-        let kept = read(count) { $0.nextDirectory() }.map { ($0, peek($0.name.display)) }.filter {
+        let kept = read(count) { $0.passes.next() }.map { ($0, peek($0.name.display)) }.filter {
           scheduler.keepOrPassOver($0.1, at: now)
         }
         scheduler.searched(kept, from: now, to: now + 1)
@@ -134,9 +134,9 @@ struct SchedulerWorld {
     jobs.insert(name)
     let candidate = candidate(name)
     if scheduler.backlog.isFull(for: candidate.origin) {
-      scheduler.passOver(candidate.origin == .urgent ? .high : .normal)
+      scheduler.backlog.passOver(candidate.origin == .urgent ? .high : .normal)
     } else {
-      scheduler.appeared(candidate)
+      scheduler.backlog.append(candidate)
     }
   }
 

@@ -261,8 +261,8 @@ import Testing
   // MARK: the schedule
 
   private func look(_ scheduler: inout Scheduler, _ name: String, ways: [ServerRests.Way], deaths: Int = 0) {
-    scheduler.looked(
-      at: Candidate(name: FileName(name), origin: .new, modified: 1),
+    scheduler.backlog.add(
+      Candidate(name: FileName(name), origin: .new, modified: 1),
       Peek(host: ways.first?.first ?? "h", deaths: deaths, ways: ways, output: name == "held" ? "x".exact : nil))
   }
 
