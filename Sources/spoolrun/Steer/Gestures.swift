@@ -40,7 +40,12 @@ private struct GestureRun {
     switch try JobSearch(spool).meant(by: name, in: directory.map { [$0] } ?? gesture.sources) {
     case .names(let names):
       for found in names {
-        if let outcome = try perform(found, in: directory) { note(outcome, bytes: found == name ? text : found.bytes) }
+        guard let outcome = try perform(found, in: directory) else { continue }
+        if gesture == .retry, case .notFound(let elsewhere?) = outcome, elsewhere.directory == .done {
+          fetchAgain(elsewhere.job)
+        } else {
+          note(outcome, bytes: found == name ? text : found.bytes)
+        }
       }
     case .several(let names):
       let few = names.prefix(5).map(\.display).joined(separator: ", ") + (names.count > 5 ? ", \u{2026}" : "")
@@ -105,6 +110,17 @@ private struct GestureRun {
     }
     let report = GestureReport(outcome, of: gesture, name: bytes)
     if report.isProblem { fail(report.text) } else if isVerbose { Terminal.print(report.text) }
+  }
+
+  /// Has a job that is done fetch its file again, if that is gone or not what the receipt says.
+  private mutating func fetchAgain(_ job: FileName) {
+    let reader = PayloadReader(
+      spool: spool, directory: nil, isVerbose: false, refetches: true, isRetry: true, receipts: AllReceipts(spool),
+      progress: VerifyProgress())
+    let answer = reader.answer(ListedReceipt(name: job, isNamed: true))
+    let line = answer.line ?? "\(job.display): done, and its file is sound"
+    if answer.isAgain { changed.insert(job) } else if !answer.isGood { return fail(line) }
+    if isVerbose { Terminal.print(line) } else { Terminal.say(line) }
   }
 
   mutating func fail(_ message: String) {
@@ -209,7 +225,8 @@ struct Retry: ParsableCommand {
     abstract: "Retries failed jobs.",
     discussion: """
       A failed job gets its full number of attempts again and continues from the data that it has. A job that waits \
-      for its next attempt becomes due now, and its server is asked again although it rests.
+      for its next attempt becomes due now, and its server is asked again although it rests. A done job, by its name, \
+      fetches its file again if that is gone or is not what the receipt says.
       """)
 
   @OptionGroup var options: GestureOptions
