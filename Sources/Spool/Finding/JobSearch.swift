@@ -240,10 +240,13 @@ extension JobSearch {
   }
 
   /// Whether the file is a standing order, as far as this user may read it.
-  func isStandingOrder(_ directory: Directory, _ name: FileName) throws(SpoolError) -> Bool {
+  func isStandingOrder(
+    _ directory: Directory, _ name: FileName, where isWanted: (JobRequest) -> Bool = { _ in true }
+  ) throws(SpoolError) -> Bool {
     let path = Path(directory, name)
     let bytes = try orNil(spool.contents(path, limit: JobText.maximumRequest), where: \.isUnreadable) ?? []
-    return bytes.withUnsafeBytes { JobText($0) }.request.isStandingOrder
+    let request = bytes.withUnsafeBytes { JobText($0) }.request
+    return request.isStandingOrder && isWanted(request)
   }
 
   /// The entries of `failed/` that are no jobs of their own: data set aside, and records of what is no job.

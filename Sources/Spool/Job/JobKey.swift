@@ -447,6 +447,9 @@ extension JobKey {
     JobKey(
       "match", \.standing.match, .pattern, valueName: "glob", scope: .job,
       help: "Only files of such names, such as '*.mp3'."),
+    JobKey(
+      "keep", \.standing.keep, .number(1...100_000), valueName: "n", scope: .job,
+      help: "Keep the last n files, and remove older ones that nobody has changed. (default: all)"),
   ]
 }
 

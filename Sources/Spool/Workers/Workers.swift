@@ -110,7 +110,7 @@ package struct WorkerFiles {
 
     private static let names: Set<String> = [
       "patience", "encoded", "crc32c", "crc64nvme", "blake2b", "sha3-256", JobKey.signature.name,
-      JobKey.pieces.name,
+      JobKey.pieces.name, "keep",
     ]
 
     /// - Throws: ``SpoolError``, ENOTSUP where the text has one of them.

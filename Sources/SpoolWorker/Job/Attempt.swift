@@ -560,6 +560,7 @@ extension Attempt {
           .with("fetched", account.fetched).with("bytes-fetched", account.fetchedInAll)
           .with("seconds", account.seconds).with("milliseconds", account.milliseconds).with("rate", account.rate)
           .with(whole.digests)))
+    await OldVersions(spool: claim.spool, log: environment.log, stop: hookStop).remove(after: claim.job)
     await environment.tellDone(name, plan, whole, account, hooks)
     return AttemptEnd(.done)
   }

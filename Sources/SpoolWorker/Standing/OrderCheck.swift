@@ -57,6 +57,8 @@ struct OrderCheck {
         Fields().with("entries", checked.entries).with("new", checked.new)
           .with("relinked", relinked > 0 ? relinked : nil)
           .with("unchanged", checked.version == nil ? "yes" : nil).with("next", next)))
+    // What a worker that died has left.
+    await OldVersions(spool: claim.spool, log: environment.log, stop: attempt.hookStop).remove(after: like)
     return AttemptEnd(checkedUntil: next, hasDropped: checked.new + relinked > 0)
   }
 
@@ -73,12 +75,15 @@ struct OrderCheck {
     if named != nil, version == checks.version { return ReadList() }
     // It may go back to an earlier version.
     let after = checks.lastTime.map { "\($0) " } ?? ""
-    var entry = FeedEntry(identity: after + (named ?? "\(began)"), urls: mirrors.map(\.url))
+    var entry = FeedEntry(identity: after + (named ?? "\(began)"), date: began, urls: mirrors.map(\.url))
     entry.replaces = true
     var list = ReadList()
     list.entries = [entry]
     return list
   }
+
+  /// A name as its jobs have.
+  private var like: JobName { OrderJobs.name(of: claim.job, String(repeating: "0", count: FeedEntry.keyLength)) }
 
   private var isOfOneFile: Bool { claim.text.request.standing.entries == .file }
 
