@@ -53,6 +53,19 @@ package struct KeptVersions {
       standing.entries == .file && standing.keep ?? 1 > 1 ? output(text.request).flatMap { OutputPath($0) } : nil
   }
 
+  /// When the versions of a file that were fetched so far were signed, the last time; nil if it is not known, or the
+  /// job is of no such subscription.
+  package static func lastSigned(_ spool: Spool, of job: JobName) throws(SpoolError) -> Timestamp? {
+    let kept = try KeptVersions(spool, of: job) { request in
+      request.standing.entries == .file && request.signature != nil
+    } output: { _ in
+      nil
+    }
+    guard let kept else { return nil }
+    let known = kept.subscription.journal.checks.signed.flatMap { Timestamp($0) }
+    return try (kept.versions().map(\.verified.signed) + [known]).compactMap { $0 }.max()
+  }
+
   /// The newest first: the first of the list, but of one file the last that was fetched.
   private func versions() throws(SpoolError) -> [Version] {
     let keys = request.standing.entries == .file ? [] : subscription.journal.checks.seen

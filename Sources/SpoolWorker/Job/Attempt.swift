@@ -104,7 +104,7 @@ extension Attempt {
     try await fetchAndVerify(resolved, resolver, data)
     // The rest is disk work, so another transfer may have the connection.
     reached(.transferred)
-    try await commit.publish(data.part, unproven: data.isLengthUnproven ? "length" : nil)
+    try await commit.publish(data.part, unproven: data.isLengthUnproven ? "length" : nil, signed: data.signed)
     return await succeed(plan, data.part.mark)
   }
 
