@@ -252,9 +252,9 @@ extension SignatureTests {
     #expect(try spool.payload("list") == Array("one\n".utf8), "\(result)")
     result = try await publish("three", "20250401")
     #expect(try spool.payload("list") == Array("three\n".utf8), "\(result)")
-    // Old, and signed as well; what receipts say may be gone.
+    // Older than the last one, and signed as well; what receipts say may be gone.
     for round in 1...2 {
-      result = try await publish(round == 1 ? "fifth" : "seventh", "20250201")
+      result = try await publish(round == 1 ? "fifth" : "seventh", "20250315")
       #expect(try spool.payload("list") == Array("three\n".utf8), "\(result)")
       let job = try #require(spool.names("partial").first { !$0.hasSuffix(".part") }, "\(result)")
       #expect(try code("partial/\(job)") == "rollback")
