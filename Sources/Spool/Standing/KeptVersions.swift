@@ -23,6 +23,7 @@ package struct KeptVersions {
     /// Less for a newer one. Receipts have seconds only.
     let age: [Int64]
 
+    var key: [ExactText?] { [receipt.output.exact, receipt.directory?.exact] }
     func isIn(_ directory: String?) -> Bool { receipt.directory?.exact == directory?.exact }
   }
 
@@ -107,7 +108,7 @@ package struct KeptVersions {
         (version, Result { () throws(SpoolError) in try look(version) })
       }
       old = old.dropFirst(read.count)
-      var holders = try Holders(spool, output)
+      var holders = try holders()
       for (version, look) in read {
         if let outcome = remove(version, look, &holders, kept) { outcomes.append(outcome) }
       }
@@ -160,10 +161,27 @@ package struct KeptVersions {
     }
   }
 
+  /// Which jobs have an output, by it and its directory, or want it, by the output alone: whichever root they name.
+  private func holders() throws(SpoolError) -> [[ExactText?]: Set<Path>] {
+    var found: [[ExactText?]: Set<Path>] = [:]
+    func note(_ path: Path, _ text: JobText, isDone: Bool) {
+      let publication = text.journal.publication
+      let receipt = publication.receipt.map { [$0.output.exact, $0.directory?.exact] }
+      let wanted = isDone ? [] : [publication.undelivered?.output, output(text.request)].map { $0.map { [$0.exact] } }
+      for key in [receipt] + wanted { if let key { found[key, default: []].insert(path) } }
+    }
+    for directory in JobSearch.directories {
+      try JobSearch(spool).eachJob(in: directory) { note($0.path, JobText($0.bytes), isDone: directory == .done) }
+    }
+    try JobSearch(spool).eachArchived { note($0.path, JobText($0.bytes), isDone: true) }
+    return found
+  }
+
   /// Removes the receipt, and the file if it is this subscription's alone.
   /// - Returns: nil if there is nothing to tell of a file.
   private func remove(
-    _ version: Version, _ look: Result<Look, SpoolError>, _ holders: inout Holders, _ kept: ArraySlice<Version>
+    _ version: Version, _ look: Result<Look, SpoolError>, _ holders: inout [[ExactText?]: Set<Path>],
+    _ kept: ArraySlice<Version>
   ) -> Outcome? {
     let (receipt, directory) = (version.receipt, Result { () throws(SpoolError) in try root(of: version) })
     func outcome(_ reason: String? = nil) -> Outcome {
@@ -172,7 +190,9 @@ package struct KeptVersions {
     var result: Outcome?
     do throws(SpoolError) {
       // What another job has, such as a newer one, is that one's.
-      if version.output != current, !holders.haveOther(receipt, version.path) {
+      if version.output != current, holders[[receipt.output.exact]] == nil,
+        holders[version.key, default: []].subtracting([version.path]).isEmpty
+      {
         switch try look.get() {
         // The directory of a disk that is not mounted is empty.
         case .gone:
@@ -192,42 +212,9 @@ package struct KeptVersions {
       // What concerns one file keeps no other from going.
       return outcome("\(error)")
     }
-    holders.forget(receipt, version.path)
+    holders[version.key]?.remove(version.path)
     return result
   }
-}
-
-/// Which jobs of a spool have an output, or want it.
-private struct Holders {
-  /// By output and directory, or by the output alone for jobs that are not done, whichever root they name.
-  private var holders: [[ExactText?]: Set<Path>] = [:]
-
-  init(_ spool: Spool, _ output: (JobRequest) -> String?) throws(SpoolError) {
-    for directory in JobSearch.directories {
-      try JobSearch(spool).eachJob(in: directory) { file in
-        let text = JobText(file.bytes)
-        if directory == .done { return note(text.journal.publication.receipt, file.path) }
-        for output in [text.journal.publication.undelivered?.output, output(text.request)] {
-          if let output { holders[[output.exact], default: []].insert(file.path) }
-        }
-      }
-    }
-    try JobSearch(spool).eachArchived { note(JobText($0.bytes).journal.publication.receipt, $0.path) }
-  }
-
-  private mutating func note(_ receipt: Journal.Receipt?, _ path: Path) {
-    if let receipt { holders[Self.key(receipt), default: []].insert(path) }
-  }
-
-  private static func key(_ receipt: Journal.Receipt) -> [ExactText?] {
-    [receipt.output.exact, receipt.directory?.exact]
-  }
-
-  func haveOther(_ receipt: Journal.Receipt, _ path: Path) -> Bool {
-    holders[[receipt.output.exact]] != nil || holders[Self.key(receipt)]?.contains { $0 != path } ?? false
-  }
-
-  mutating func forget(_ receipt: Journal.Receipt, _ path: Path) { holders[Self.key(receipt)]?.remove(path) }
 }
 
 extension JobSearch {

@@ -219,6 +219,22 @@ import Testing
     try await sound()
   }
 
+  @Test func `files may be in another directory`() async throws {
+    let other = try TemporaryDirectory()
+    try spool.order("geo", "url: \(server.url("/list.mmdb"))\nevery: 1d\nentries: file\nkeep: 2\n")
+    for text in ["one", "two", "three"] {
+      server.put(text)
+      try await nextSecond()
+      try spool.makeOrderDue("geo")
+      #expect(try await spoolrun("--once", "--directory", other.path, spool.root).status == .exited(0))
+    }
+    let contents = try filesBelow(other.path).map {
+      String(decoding: try readFile("\(other.path)/\($0)"), as: UTF8.self)
+    }
+    #expect(contents.sorted() == ["three", "three", "two"] && spool.names("done").count == 2)
+    try await sound()
+  }
+
   @Test func `subscribe takes it`() async throws {
     let result = try await spoolrun(
       "subscribe", "--spool", spool.root, "--keep", "3", "--name", "x", server.url("/list"))
