@@ -120,6 +120,30 @@ package final class OutputRoot {
     return made
   }
 
+  /// Removes the file at `output`, durably, if it is still the one that was seen.
+  /// - Returns: whether it was.
+  func remove(_ output: OutputPath, seen: FileStatus) throws(SpoolError) -> Bool {
+    let place = try open(output, creating: false)
+    guard let now = try place.status(), now.isSameFile(as: seen), now.stamp == seen.stamp else { return false }
+    try place.removeTemporary(of: seen.inode)
+    try spool.system.unlink(place.parent.number, place.name)
+    try place.parent.flush.run()
+    return true
+  }
+
+  /// Gives the file at `output`, which has this status, a second name in its directory, in place of what has that name,
+  /// in one step and durably.
+  func name(_ output: OutputPath, as other: OutputPath, _ status: FileStatus) throws(SpoolError) {
+    let place = try open(output, creating: false)
+    let temporary = try place.temporaryName(status.inode)
+    try place.removeTemporary(of: status.inode)
+    try spool.system.link(place.parent.number, place.name, place.parent.number, temporary)
+    try spool.system.rename(place.parent.number, temporary, Path(other.name))
+    // Between two names of one file, rename(2) does nothing: another worker was faster.
+    try place.removeTemporary(of: status.inode)
+    try place.parent.flush.run()
+  }
+
   /// Sets the time of the file at `output`, in seconds since the epoch, if there is one.
   package func setModified(_ output: OutputPath, to seconds: Int64) throws(SpoolError) {
     do throws(SpoolError) {
@@ -368,7 +392,7 @@ package final class OutputPlace {
 
   /// A name in the output directory that the job's next run finds again and no reader takes for a payload. The holder
   /// of the data's lock may use it. The spool's inode keeps two spools with one output root apart.
-  private func temporaryName(_ data: UInt64) throws(SpoolError) -> Path {
+  func temporaryName(_ data: UInt64) throws(SpoolError) -> Path {
     let root = try spool.directory.status()
     return Path(".spoolrun-\(String(root.inode, radix: 16))-\(String(data, radix: 16))")
   }

@@ -15,6 +15,8 @@ package struct JobPlace: Hashable, Sendable {
   package var job: FileName { directory == .cur ? ClaimName(name)?.job.fileName ?? name : name }
 
   var path: Path { Path(directory, name) }
+
+  package var hasEnded: Bool { directory == .done || directory == .failed }
 }
 
 /// A job, and where it was when it was read.
@@ -100,6 +102,29 @@ package struct JobSearch {
       }
     }
     return places
+  }
+
+  /// The same, and those that got a number because the name was taken: the ones that have ended first.
+  package func namesakes(of job: JobName) throws(SpoolError) -> [JobPlace] {
+    var found: [JobPlace] = []
+    for directory in Self.directories.reversed() {
+      for name in try spool.list(directory) {
+        let own = directory == .cur ? ClaimName(name)?.job.fileName ?? name : name
+        guard own == job.fileName || job.isNumbered(as: own) else { continue }
+        if let status = try spool.status(directory, name) {
+          found.append(JobPlace(directory: directory, name: name, inode: status.inode))
+        }
+      }
+    }
+    return found
+  }
+
+  /// The places of jobs of this name. If none of them has still to come to its end, that is what two looks say: a job
+  /// that moves in either direction is seen by one of the two.
+  package func settledPlaces(of job: JobName) throws(SpoolError) -> [JobPlace] {
+    let places = try places(of: job.fileName)
+    if places.contains(where: { !$0.hasEnded }) { return places }
+    return try self.places(of: job.fileName, in: Self.directories.reversed() + [.standing])
   }
 
   /// Whether there is a job of this name, other than a done one. Looks in the order in which a job moves, and in
@@ -211,10 +236,13 @@ extension JobSearch {
   }
 
   /// Whether the file is a standing order, as far as this user may read it.
-  func isStandingOrder(_ directory: Directory, _ name: FileName) throws(SpoolError) -> Bool {
+  func isStandingOrder(
+    _ directory: Directory, _ name: FileName, where isWanted: (JobRequest) -> Bool = { _ in true }
+  ) throws(SpoolError) -> Bool {
     let path = Path(directory, name)
     let bytes = try orNil(spool.contents(path, limit: JobText.maximumRequest), where: \.isUnreadable) ?? []
-    return bytes.withUnsafeBytes { JobText($0) }.request.isStandingOrder
+    let request = bytes.withUnsafeBytes { JobText($0) }.request
+    return request.isStandingOrder && isWanted(request)
   }
 
   /// The entries of `failed/` that are no jobs of their own: data set aside, and records of what is no job.

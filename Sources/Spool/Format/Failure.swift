@@ -189,7 +189,7 @@ package enum FailureCode: String, CaseIterable, Sendable {
       }
     case .rollback:
       Row(
-        .temporary, .resource, "The list is older than the last one: a mirror lags behind, or somebody replays it."
+        .temporary, .resource, "It is older than the last one: a mirror lags behind, or somebody replays it."
       ) { $0.isAnswer = true }
     case .unknownKey: Self.ofKey("No key of the spool made the signature: put the right one into keys.")
     case .expiredKey: Self.ofKey("The key of the signature has expired: put its owner's new one into keys.")
@@ -214,7 +214,7 @@ package enum FailureCode: String, CaseIterable, Sendable {
     case .http: "The server answered with a status that is an error."
     case .badResponse: "The response violates HTTP, or does not answer the request."
     case .badSignature: "The signature does not fit the file or the list."
-    case .rollback: "The list of a subscription was signed before the last one."
+    case .rollback: "The list or file of a subscription was signed before the last one."
     case .noVerifier: "The program that checks such signatures is missing, or gave no verdict."
     case .wrongPiece:
       "A piece of the file is wrong, whichever mirror sends it, or a mirror sent four wrong pieces in a row."

@@ -102,6 +102,19 @@ package enum PayloadName {
     return path[..<slash] + cut(stem, to: max(1, limit - mark.utf8.count - suffix.utf8.count)) + mark + suffix
   }
 
+  /// The path of a version of `path` that came at this time: `list~20261126T030000Z.txt`.
+  package static func version(of path: String, at time: Timestamp) -> String {
+    marked(path, with: String(decoding: time.description.utf8.filter { $0 != 0x2D && $0 != 0x3A }, as: UTF8.self))
+  }
+
+  /// Whether `version` is the path of a version of `path`.
+  static func isVersion(_ version: String, of path: String) -> Bool {
+    version.utf8.indices.contains { mark in
+      let stamp = version.utf8[mark...].dropFirst().prefix("20261126T030000Z".utf8.count)
+      return version.utf8[mark] == UInt8(ascii: "~") && marked(path, with: Substring(stamp)).exact == version.exact
+    }
+  }
+
   /// A name before its extension, and the extension with its dot: `.gz`, but `.tar.gz` as a whole. A long end after a
   /// dot is no extension.
   private static func split(_ name: Substring) -> (stem: Substring, suffix: Substring) {

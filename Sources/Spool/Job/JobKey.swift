@@ -444,6 +444,9 @@ extension JobKey {
         "a pattern for names, such as *.mp3", read: { $0.utf8.count <= 255 ? $0 : nil }, write: { $0 }),
       valueName: "glob", scope: .job,
       help: "Only files of such names, such as '*.mp3'."),
+    JobKey(
+      "keep", \.standing.keep, .number(1...100_000), valueName: "n", scope: .job, isNew: true,
+      help: "Keep the last n files, and remove older ones that nobody has changed. (default: all)"),
   ]
 }
 

@@ -280,6 +280,8 @@ package struct StandingOrder: Sendable, Equatable {
   package var first: Int?
   /// A pattern for the names of the files to fetch (glob(7)); nil for all.
   package var match: String?
+  /// How many versions or episodes stay; nil for all.
+  package var keep: Int?
 
   package init() {}
 

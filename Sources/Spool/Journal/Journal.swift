@@ -263,16 +263,18 @@ package struct Journal: Sendable, Equatable {
     package let part: UInt64
     /// Which property of the payload is not proven: `length`, if the body ended with the connection.
     package let unproven: String?
+    /// When it was signed; nil where no signature was asked for, or says it.
+    package let signed: Timestamp?
 
     /// - Parameter whole: the end of the payload.
-    package init(_ whole: Mark, part: UInt64, unproven: String? = nil) {
+    package init(_ whole: Mark, part: UInt64, unproven: String? = nil, signed: Timestamp? = nil) {
       (size, digests) = (whole.offset, whole.digests)
-      (self.part, self.unproven) = (part, unproven)
+      (self.part, self.unproven, self.signed) = (part, unproven, signed)
     }
 
     /// As far as a record says it that has outlived the journal.
     init(size: UInt64, _ digests: Digests, unproven: String?) {
-      (self.size, self.digests, part, self.unproven) = (size, digests, 0, unproven)
+      (self.size, self.digests, part, self.unproven, signed) = (size, digests, 0, unproven, nil)
     }
 
     fileprivate init?(_ entry: JournalEntry) {
@@ -281,6 +283,7 @@ package struct Journal: Sendable, Equatable {
       digests = Digests(entry.fields)
       if digests[.crc32] == nil { return nil }
       unproven = entry.fields["unproven"]
+      signed = entry.fields["signed"].flatMap { Timestamp($0) }
     }
 
     package var expectation: Expectation { Expectation(size: size, digests: digests) }

@@ -69,7 +69,7 @@ package enum JournalLine: Sendable {
     case .failed(let record): record.fields
     case .verified(let time, let verified):
       Fields("\(time)").with("size", verified.size).with(verified.digests).with("part", verified.part)
-        .with("unproven", verified.unproven)
+        .with("unproven", verified.unproven).with("signed", verified.signed)
     case .published(let time, let output, let directory):
       Fields("\(time)").with("output", output).with("directory", directory)
     case .done(

@@ -57,7 +57,7 @@ package struct FeedEntry: Sendable, Equatable {
   }
 
   /// Whether a name ends as those of the jobs that orders drop.
-  static func isKeyed(_ name: JobName) -> Bool {
+  package static func isKeyed(_ name: JobName) -> Bool {
     let end = name.fileName.bytes.suffix(keyLength + 1)
     return end.count > keyLength && end.first == UInt8(ascii: "-")
       && end.dropFirst().allSatisfy { (0x30...0x39).contains($0) || (0x61...0x66).contains($0) }

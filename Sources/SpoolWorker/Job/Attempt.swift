@@ -101,7 +101,7 @@ extension Attempt {
     try await fetchAndVerify(resolved, resolver, data)
     // The rest is disk work, so another transfer may have the connection.
     reached(.transferred)
-    try await commit.publish(data.part, unproven: data.isLengthUnproven ? "length" : nil)
+    try await commit.publish(data.part, unproven: data.isLengthUnproven ? "length" : nil, signed: data.signed)
     return await succeed(plan, data.part.mark)
   }
 
@@ -547,6 +547,7 @@ extension Attempt {
           .with("fetched", account.fetched).with("bytes-fetched", account.fetchedInAll)
           .with("seconds", account.seconds).with("milliseconds", account.milliseconds).with("rate", account.rate)
           .with(whole.digests)))
+    await OldVersions(spool: claim.spool, log: environment.log, stop: hookStop).remove(after: claim.job)
     await environment.tellDone(name, plan, whole, account, hooks)
     return AttemptEnd(.done)
   }

@@ -28,7 +28,7 @@ struct Commit {
 
   /// Commits verified data.
   /// - Throws: what ``acceptExisting(_:fetched:)`` throws if another file took the name meanwhile; ``SpoolError``.
-  func publish(_ part: PartFile, unproven: String?) async throws {
+  func publish(_ part: PartFile, unproven: String?, signed: Timestamp? = nil) async throws {
     // Before the payload gets its name: a link changes the same inode, so after a power cut no payload has the name
     // without these permissions.
     try part.set(plan.request.mode)
@@ -36,7 +36,7 @@ struct Commit {
     // the payload is.
     if !spool.kind.ordersNames { try await claim.makeDurable(durable) }
     try await part.makeDurable(durable)
-    let verified = Journal.Verified(part.mark, part: part.inode, unproven: unproven)
+    let verified = Journal.Verified(part.mark, part: part.inode, unproven: unproven, signed: signed)
     try claim.append(.verified(.now(), verified))
     guard try await name(part, verified) else {
       // Another job, or a worker that took this one for dead, may have published the same content first.
@@ -58,7 +58,7 @@ struct Commit {
     case .exists:
       guard try place.isSameFile(as: part) else { return false }
     case .otherFileSystem:
-      guard let copy = try await publishCopy(part, place, unproven: verified.unproven) else { return false }
+      guard let copy = try await publishCopy(part, place, verified) else { return false }
       inode = copy
     }
     do {
@@ -83,7 +83,8 @@ struct Commit {
   }
 
   /// - Returns: the inode of the published file; nil if another file has the name.
-  private func publishCopy(_ part: PartFile, _ place: OutputPlace, unproven: String?) async throws -> UInt64? {
+  private func publishCopy(_ part: PartFile, _ place: OutputPlace, _ verified: Journal.Verified) async throws -> UInt64?
+  {
     let copy = try writing { try place.beginCopy(of: part, plan.request.mode) }
     do {
       let whole = part.mark
@@ -93,7 +94,9 @@ struct Commit {
         throw Failure(mismatch, reason: "the data read back differs from what was received")
       }
       // Recovery has to look for the copy's inode.
-      try claim.append(.verified(.now(), .init(whole, part: copy.inode(), unproven: unproven)))
+      try claim.append(
+        .verified(
+          .now(), .init(whole, part: copy.inode(), unproven: verified.unproven, signed: verified.signed)))
       // Two file systems write in no common order. Without this line, recovery would not recognize a payload that was
       // published just before a power cut.
       try await claim.makeDurable(durable)
@@ -222,8 +225,10 @@ struct Commit {
     let mark = try await runBlocking { [reading = existing.reading(digests, pieces: plan.pieces)] in try reading.run() }
     if let mismatch = expected.mismatch(mark) { throw await conflict(mismatch) }
     try await durable(existing.flush)
-    let unproven = (shared ?? journal.publication.verified)?.unproven
-    try claim.append(.verified(.now(), .init(mark, part: existing.status.inode, unproven: unproven)))
+    let known = shared ?? journal.publication.verified
+    let unproven = known?.unproven
+    try claim.append(
+      .verified(.now(), .init(mark, part: existing.status.inode, unproven: unproven, signed: known?.signed)))
     try await sync(place)
     try await finish(mark, existing: !isOwn, unproven: unproven, part)
     return mark
@@ -317,7 +322,7 @@ extension Commit {
       part = part.replaced(by: try await runBlocking { () throws(SpoolError) in try copy.run() })
     }
     part.adopt(mark)
-    try await publish(part, unproven: verified.unproven)
+    try await publish(part, unproven: verified.unproven, signed: verified.signed)
     return mark
   }
 }

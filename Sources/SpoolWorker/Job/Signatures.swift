@@ -8,6 +8,12 @@ package struct Signer: Sendable, Equatable {
   package let name: String
   /// nil where the signature does not say it.
   package let time: Timestamp?
+
+  /// - Throws: `rollback`
+  func check(notBefore last: Timestamp?, _ reason: String) throws(Failure) {
+    guard let last, let time, time < last else { return }
+    throw Failure(.rollback, reason, expected: "signed at \(last) or later", found: "\(time)")
+  }
 }
 
 enum SignatureForm: Equatable {

@@ -53,9 +53,16 @@ struct Verification {
   private func checkSignature() async throws {
     guard let signature else { return }
     let seal = try data.part.seal()
-    let (spool, stop, data) = (claim.spool, hooks.stop, data.part.descriptor)
-    let signer = try await runBlocking { try SignatureCheck(spool, stop).signer(ofOpen: data, by: signature) }
+    let (spool, stop, file, job) = (claim.spool, hooks.stop, data.part.descriptor, claim.job)
+    let (signer, last) = try await runBlocking {
+      (
+        try SignatureCheck(spool, stop).signer(ofOpen: file, by: signature),
+        try KeptVersions.lastSigned(spool, of: job)
+      )
+    }
     try await checkSeal(seal, "the data was changed while its signature was checked")
+    try signer.check(notBefore: last, "the file was signed before the last version")
+    data.signed = signer.time
     let facts = Fields().with("by", signer.name).with("time", signer.time)
     environment.log(Event("signed", .info, job: claim.job.fileName, facts))
   }

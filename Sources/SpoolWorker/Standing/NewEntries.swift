@@ -71,7 +71,12 @@ struct NewEntries: Equatable {
         if words[index] == nil { fresh.append(index) }
       }
     }
-    choose(groups, fresh, isFirst: known == nil, order.first ?? StandingOrder.defaultFirst, &words)
+    // Older ones would be removed as soon as they are there.
+    let most = min(known == nil ? order.first ?? StandingOrder.defaultFirst : .max, order.keep ?? .max)
+    choose(groups, fresh, most, &words)
+    if order.keep != nil, groups.allSatisfy({ $0.date != nil }) {
+      words = Self.newestFirst(Array(groups.indices), groups).map { words[$0] }
+    }
     let present = Set(groups.map(\.key))
     let gone = (known ?? []).filter { !present.contains(String($0.prefix(FeedEntry.keyLength))) }
     // A list that is empty for once, or lacks some entries, does not make them new when they are back.
@@ -100,14 +105,12 @@ struct NewEntries: Equatable {
     return groups
   }
 
-  /// - Parameter first: how many of them are fetched at the first check.
-  private mutating func choose(
-    _ groups: [Group], _ fresh: [Int], isFirst: Bool, _ first: Int, _ words: inout [String?]
-  ) {
+  /// - Parameter most: how many of them are fetched.
+  private mutating func choose(_ groups: [Group], _ fresh: [Int], _ most: Int, _ words: inout [String?]) {
     // Feeds have the newest first.
     let isDated = fresh.allSatisfy { groups[$0].file == nil || groups[$0].date != nil }
-    let newest = isDated ? fresh.sorted { (-Self.seconds(groups[$0]), $0) < (-Self.seconds(groups[$1]), $1) } : fresh
-    var left = isFirst ? first : .max
+    let newest = isDated ? Self.newestFirst(fresh, groups) : fresh
+    var left = most
     for index in newest {
       let group = groups[index]
       if left == 0 {
@@ -123,7 +126,10 @@ struct NewEntries: Equatable {
     if isDated { files.reverse() }
   }
 
-  private static func seconds(_ group: Group) -> Int64 { group.date?.seconds ?? .min / 2 }
+  private static func newestFirst(_ indices: [Int], _ groups: [Group]) -> [Int] {
+    func seconds(_ index: Int) -> Int64 { groups[index].date?.seconds ?? .min / 2 }
+    return indices.sorted { (-seconds($0), $0) < (-seconds($1), $1) }
+  }
 
   /// Takes out files that need no job, because they are there.
   mutating func drop(there keys: Set<String>) {

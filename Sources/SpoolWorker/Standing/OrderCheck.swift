@@ -40,9 +40,10 @@ struct OrderCheck {
       list.problems.add(outcome.new.problems)
       checked = try write(
         began, list.entries.count, outcome.new, dropped: outcome.dropped, version, problems: list.problems,
-        signed: signer.map { $0.time.map { "\($0)" } ?? "yes" })
+        signed: isOfOneFile ? await lastSigned() : signer.map { $0.time.map { "\($0)" } ?? "yes" })
     } else {
-      checked = try writeUnchanged(began, seen: try await settled(before.seen))
+      let signed = isOfOneFile ? try await lastSigned() : checks.signed
+      checked = try writeUnchanged(began, seen: try await settled(before.seen), signed: signed)
     }
     let next = Self.next(after: began, every: every, now: claim.spool.now())
     let order = attempt.name
@@ -57,6 +58,8 @@ struct OrderCheck {
         Fields().with("entries", checked.entries).with("new", checked.new)
           .with("relinked", relinked > 0 ? relinked : nil)
           .with("unchanged", checked.version == nil ? "yes" : nil).with("next", next)))
+    // What a worker that died has left.
+    await OldVersions(spool: claim.spool, log: environment.log, stop: attempt.hookStop).remove(after: like)
     return AttemptEnd(checkedUntil: next, hasDropped: checked.new + relinked > 0)
   }
 
@@ -73,12 +76,21 @@ struct OrderCheck {
     if named != nil, version == checks.version { return ReadList() }
     // It may go back to an earlier version.
     let after = checks.lastTime.map { "\($0) " } ?? ""
-    var entry = FeedEntry(identity: after + (named ?? "\(began)"), urls: mirrors.map(\.url))
+    var entry = FeedEntry(identity: after + (named ?? "\(began)"), date: began, urls: mirrors.map(\.url))
     entry.replaces = true
     var list = ReadList()
     list.entries = [entry]
     return list
   }
+
+  /// Of one file, when the last version was signed: its receipts may be removed.
+  private func lastSigned() async throws -> String? {
+    let (spool, like) = (claim.spool, like)
+    return try await runBlocking { try KeptVersions.lastSigned(spool, of: like) }.map { "\($0)" }
+  }
+
+  /// A name as its jobs have.
+  private var like: JobName { OrderJobs.name(of: claim.job, String(repeating: "0", count: FeedEntry.keyLength)) }
 
   private var isOfOneFile: Bool { claim.text.request.standing.entries == .file }
 
@@ -131,10 +143,11 @@ struct OrderCheck {
     let signature = try await attempt.fetchSignature(request)
     let (spool, stop) = (claim.spool, attempt.hookStop)
     let (text, signer) = try await runBlocking { try SignatureCheck(spool, stop).signed(list, signature) }
-    if let last = checks.signed.flatMap({ Timestamp($0) }), let time = signer.time, time < last {
+    do throws(Failure) {
+      try signer.check(notBefore: checks.signed.flatMap { Timestamp($0) }, "the list was signed before the last one")
+    } catch {
       text.remove()
-      throw Failure(
-        .rollback, "the list was signed before the last one", expected: "signed at \(last) or later", found: "\(time)")
+      throw error
     }
     return (text, signer)
   }
@@ -183,11 +196,11 @@ extension OrderCheck {
 
   /// The server says that the list is the same.
   /// - Parameter seen: as in ``Journal/Checks/seen``.
-  private func writeUnchanged(_ began: Timestamp, seen: [String]) throws(SpoolError) -> Journal.Check {
+  private func writeUnchanged(_ began: Timestamp, seen: [String], signed: String?) throws(SpoolError) -> Journal.Check {
     let check = Journal.Check(entries: checks.entries, new: 0, version: nil)
-    if isLong(seen) || seen != checks.seen {
+    if isLong(seen) || seen != checks.seen || signed != checks.signed {
       let whole = Journal.Check(
-        entries: checks.entries, new: 0, version: checks.version, problems: checks.problems, signed: checks.signed)
+        entries: checks.entries, new: 0, version: checks.version, problems: checks.problems, signed: signed)
       try rewrite(began, whole, seen)
     } else {
       try claim.append(.checked(began, check))
@@ -201,7 +214,7 @@ extension OrderCheck {
     problems: ListProblems, signed: String?
   ) throws(SpoolError) -> Journal.Check {
     let check = Journal.Check(entries: entries, new: dropped, version: version, problems: problems, signed: signed)
-    if !new.files.isEmpty || new.seen != checks.seen || isLong(new.seen) {
+    if !new.files.isEmpty || new.seen != checks.seen || signed != checks.signed || isLong(new.seen) {
       try rewrite(began, check, new.seen)
     } else {
       try claim.append(.checked(began, check))

@@ -154,7 +154,10 @@ struct OrderJobs {
   /// key makes it another one. A path that the list states with a digest is kept: it is the same file, or a new
   /// version.
   private func output(_ file: OfferedFile, mayReplace: Bool, _ exists: (String) -> Bool) -> String {
-    let path = Self.path(of: file, request)
+    var path = Self.path(of: file, request)
+    if request.standing.entries == .file, request.standing.keep ?? 1 > 1, let date = file.date {
+      path = PayloadName.version(of: path, at: date)
+    }
     if mayReplace || file.expected.provesContent { return path }
     return shared.contains(file.name.exact) || exists(path) ? PayloadName.marked(path, with: file.key) : path
   }
@@ -163,6 +166,34 @@ struct OrderJobs {
   private var boundHeaders: [HeaderLine] {
     request.headers.flatMap { line in
       line.host != nil ? [line] : hosts.compactMap { line.bound(to: $0) }
+    }
+  }
+}
+
+/// Has versions and episodes go that a subscription does not keep: when one of its jobs is done, and at each check.
+struct OldVersions {
+  let spool: Spool
+  let log: @Sendable (Event) -> Void
+  let stop: ChildStop
+
+  /// Those of the subscription that drops jobs of such a name, if one does. What goes wrong here is no failure of it.
+  @WorkerLoop func remove(after job: JobName) async {
+    guard FeedEntry.isKeyed(job) else { return }
+    do throws(SpoolError) {
+      let outcomes = try await runBlocking { [spool, stop] () throws(SpoolError) in
+        let versions = try KeptVersions(spool, of: job) { JobPlan.output(of: $0) }
+        return try versions?.trim { stop.isRequested } ?? []
+      }
+      for outcome in outcomes {
+        let facts = Fields().with("output", outcome.receipt.output).with("directory", outcome.receipt.directory)
+        if let reason = outcome.reason {
+          log(Event("not-removed", .warning, job: outcome.job, facts.with("reason", reason)))
+        } else {
+          log(Event("removed", .info, job: outcome.job, facts.with("size", outcome.size)))
+        }
+      }
+    } catch {
+      log(Event("not-removed", .warning, Fields().with("reason", "\(error)")))
     }
   }
 }

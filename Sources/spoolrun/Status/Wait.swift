@@ -57,17 +57,24 @@ struct Wait: ParsableCommand {
 struct JobsWaitedFor {
   private let spool: Spool
   /// nil for all.
-  private var left: [FileName]?
-  /// Not seen at the last look: each may have moved meanwhile.
-  private var missed: Set<FileName> = []
+  private var left: [Awaited]?
   private var isSettled = false
   private var isOver = false
   private var areDone = true
   /// What was known before of files of a get.
   private let former: GetRecords.Receipts
 
+  private struct Awaited {
+    var name: FileName
+    /// Jobs that had the name, perhaps with a number, when this one was seen beside one of them: its end has another
+    /// name than theirs.
+    var older: Set<JobPlace>?
+    /// Not seen at the last look: it may have moved meanwhile.
+    var isMissed = false
+  }
+
   private init(_ spool: Spool, _ names: [FileName]?) throws(SpoolError) {
-    (self.spool, left) = (spool, names)
+    (self.spool, left) = (spool, names?.map { Awaited(name: $0) })
     former = try OwnSpools.receipts(of: spool)
   }
 
@@ -96,39 +103,59 @@ struct JobsWaitedFor {
 
   private var description: String {
     guard let left else { return "jobs still wait or run" }
-    return left.count == 1 ? "\(escaped(left[0].bytes)) is not done" : "\(left.count) jobs are not done"
+    return left.count == 1 ? "\(escaped(left[0].name.bytes)) is not done" : "\(left.count) jobs are not done"
   }
 
   /// - Returns: whether all have come to their ends.
   private mutating func look() throws(SpoolError) -> Bool {
-    guard let names = left else { return try lookForAny() }
-    var waiting: [FileName] = []
-    for name in names {
-      switch try directory(of: name) {
+    guard let jobs = left else { return try lookForAny() }
+    var waiting: [Awaited] = []
+    for var job in jobs {
+      switch try end(of: &job) {
       case .done: break
-      case .failed: tell(name, "was given up: `spoolrun status` says why")
-      case nil where missed.contains(name): tell(name, "no such job in \(escaped(spool.location)), or no more")
-      case nil:
-        missed.insert(name)
-        waiting.append(name)
-      default:
-        missed.remove(name)
-        waiting.append(name)
+      case .failed: tell(job.name, "was given up: `spoolrun status` says why")
+      case .gone: tell(job.name, "no such job in \(escaped(spool.location)), or no more")
+      case nil: waiting.append(job)
       }
     }
     left = waiting
     return waiting.isEmpty
   }
 
-  /// Where a job is; nil if it is not seen. The last command of a get takes its spool away when all is done, and leaves
-  /// what the receipts say.
-  private func directory(of name: FileName) throws(SpoolError) -> Directory? {
+  private enum End { case done, failed, gone }
+
+  /// - Returns: nil as long as the job waits, runs or moves. Of several jobs of one name, the last one counts.
+  private func end(of job: inout Awaited) throws(SpoolError) -> End? {
+    let search = JobSearch(spool)
+    guard let name = JobName(job.name) else { return .gone }
+    var ends: [JobPlace] = []
     do throws(SpoolError) {
-      if let job = JobName(name), let place = try JobSearch(spool).place(of: job) { return place.directory }
+      ends = try search.settledPlaces(of: name)
+      if ends.contains(where: { !$0.hasEnded }) {
+        if job.older == nil, ends.count > 1 { job.older = Set(try search.namesakes(of: name)) }
+        job.isMissed = false
+        return nil
+      }
+      if let older = job.older {
+        ends = try search.namesakes(of: name).filter { !older.contains($0) }
+        if let other = ends.first, !other.hasEnded {
+          job = Awaited(name: other.job)
+          return nil
+        }
+      }
     } catch  where spool.isBesideFiles && error.errno == .noSuchFileOrDirectory {}
+    // One that failed is newer than a receipt: a job does not run by the name of one that failed.
+    if ends.contains(where: { $0.directory == .failed }) { return .failed }
+    if try !ends.isEmpty || hasLeftReceipt(job.name) { return .done }
+    defer { job.isMissed = true }
+    return job.isMissed ? .gone : nil
+  }
+
+  /// The last command of a get takes its spool away when all is done, and leaves what the receipts say.
+  private func hasLeftReceipt(_ name: FileName) throws(SpoolError) -> Bool {
     let key = String(decoding: name.bytes, as: UTF8.self).exact
-    guard let receipt = try OwnSpools.receipts(of: spool)[key] else { return nil }
-    return receipt.time == former[key]?.time ? nil : .done
+    guard let receipt = try OwnSpools.receipts(of: spool)[key] else { return false }
+    return receipt.time != former[key]?.time
   }
 
   private func isAnyJob(in directories: [Directory]) throws(SpoolError) -> Bool {

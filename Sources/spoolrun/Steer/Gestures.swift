@@ -39,7 +39,11 @@ private struct GestureRun {
     if let doubt = jobs.doubt { return fail(doubt) }
     for name in jobs.names {
       guard let outcome = try perform(name, in: jobs.directory) else { continue }
-      note(outcome, bytes: name == jobs.name ? text : name.bytes)
+      if gesture == .retry, case .notFound(let elsewhere?) = outcome, elsewhere.directory == .done {
+        fetchAgain(elsewhere.job)
+      } else {
+        note(outcome, bytes: name == jobs.name ? text : name.bytes)
+      }
     }
   }
 
@@ -93,6 +97,17 @@ private struct GestureRun {
     }
     let report = GestureReport(outcome, of: gesture, name: bytes)
     if report.isProblem { fail(report.text) } else if isVerbose { Terminal.print(report.text) }
+  }
+
+  /// Has a job that is done fetch its file again, if that is gone or not what the receipt says.
+  private mutating func fetchAgain(_ job: FileName) {
+    let reader = PayloadReader(
+      spool: spool, directory: nil, isVerbose: false, refetches: true, isRetry: true, receipts: AllReceipts(spool),
+      progress: VerifyProgress())
+    let answer = reader.answer(ListedReceipt(name: job, isNamed: true))
+    let line = answer.line ?? "\(job.display): done, and its file is sound"
+    if answer.isAgain { changed.insert(job) } else if !answer.isGood { return fail(line) }
+    if isVerbose { Terminal.print(line) } else { Terminal.say(line) }
   }
 
   mutating func fail(_ message: String) {
@@ -192,7 +207,8 @@ struct Retry: ParsableCommand {
     usage: "spoolrun retry [<options>] [<name> ...]",
     discussion: """
       A failed job gets its full number of attempts again and continues from the data that it has. A job that waits \
-      for its next attempt becomes due now, and its server is asked again although it rests.
+      for its next attempt becomes due now, and its server is asked again although it rests. A done job, by its name, \
+      fetches its file again if that is gone or is not what the receipt says.
       """)
 
   @OptionGroup var options: GestureOptions

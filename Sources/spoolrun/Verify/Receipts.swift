@@ -100,6 +100,8 @@ struct PayloadReader: Sendable {
   let isVerbose: Bool
   /// Whether to get what is damaged again.
   var refetches = false
+  /// Whether what is gone is only asked for again, whatever the receipt says of it.
+  var isRetry = false
   let receipts: AllReceipts
   let progress: VerifyProgress
 
@@ -123,8 +125,8 @@ struct PayloadReader: Sendable {
         if let other = try receipts.successor(of: found.receipt, found.time, listed.name) {
           return VerifyAnswer(isReplaced: true, line: "\(name): replaced since by \(other)")
         }
-        let next = refetches ? refetch(listed, found, flaw) : ""
-        return VerifyAnswer(isGood: false, isDamaged: true, line: "\(name): \(flaw.text)\(next)")
+        let (next, isAgain) = refetches ? refetch(listed, found, flaw) : ("", false)
+        return VerifyAnswer(isGood: false, isDamaged: true, isAgain: isAgain, line: "\(name): \(flaw.text)\(next)")
       }
       let isWanted = isVerbose || found.receipt.unproven != nil
       return VerifyAnswer(line: isWanted ? "\(name): \(sound(found))" : nil)
@@ -133,19 +135,24 @@ struct PayloadReader: Sendable {
     }
   }
 
-  /// - Returns: what came of it, as the end of a line.
-  private func refetch(_ listed: ListedReceipt, _ found: DoneReceipt, _ flaw: Flaw) -> String {
+  /// - Returns: what came of it, as the end of a line; whether the job is to run again.
+  private func refetch(_ listed: ListedReceipt, _ found: DoneReceipt, _ flaw: Flaw) -> (String, Bool) {
     do {
       let directory = found.receipt.directory
       // The directory of a disk that is not mounted is empty.
       if flaw.isMissing, !listed.isNamed, try !receipts.isAnyThere(below: directory) {
         let place = directory.map { escaped($0) } ?? Directory.files.rawValue
-        return "; not put into new: \(place) has none of its files; if its disk is mounted, name the job"
+        return ("; not put into new: \(place) has none of its files; if its disk is mounted, name the job", false)
       }
-      try Steering(spool).refetch(listed.path, listed.name, found.verified)
-      return "; in new now, to be fetched again"
+      let job = try JobName(listed.name).flatMap { try JobSearch(spool).places(of: $0.fileName, in: [.done]).first }
+      if isRetry, flaw.isMissing, let job, let name = JobName(listed.name) {
+        try Steering(spool).requeue(job, as: name)
+      } else {
+        try Steering(spool).refetch(listed.path, listed.name, found.verified)
+      }
+      return ("; in new now, to be fetched again", true)
     } catch {
-      return "; cannot be put into new: \(error)"
+      return ("; cannot be put into new: \(error)", false)
     }
   }
 
@@ -241,6 +248,8 @@ struct VerifyAnswer: Sendable {
   var isGood = true
   /// The payload is missing, has changed or cannot be read.
   var isDamaged = false
+  /// The job is to fetch it again.
+  var isAgain = false
   /// A newer job has replaced the payload.
   var isReplaced = false
   /// For standard output; nil for nothing.

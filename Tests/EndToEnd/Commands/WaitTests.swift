@@ -42,6 +42,62 @@ import Testing
     #expect(failed.status == .exited(1) && failed.errors.contains("jobs were given up"), "\(failed)")
   }
 
+  /// A receipt of the same name is that of an earlier life.
+  @Test func theNewestLifeOfANameCounts() async throws {
+    let (spool, server) = (try TemporarySpool(), try simpleServer())
+    func drop(_ path: String) throws { try spool.drop("a", "\(server.url(path))\noutput: a\noverwrite: yes\n") }
+    try drop("/1")
+    #expect(try await spoolrun("--once", spool.root).status == .exited(0))
+    #expect(try await wait(spool, "a").result().status == .exited(0))
+    // It waits, and gets a number when it is done.
+    try drop("/2")
+    let time = try await wait(spool, "--timeout", "1s", "a").result()
+    #expect(time.status == .exited(75), "\(time)")
+    var waiting = try wait(spool, "a")
+    try await isLooking(waiting)
+    #expect(try await spoolrun("--once", spool.root).status == .exited(0))
+    #expect(try await waiting.result().status == .exited(0))
+    #expect(spool.names("done") == ["a", "a~2"])
+    // It is cancelled.
+    try drop("/3")
+    waiting = try wait(spool, "a")
+    try await isLooking(waiting)
+    #expect(try await spoolrun("cancel", "--spool", spool.root, "new/a").status == .exited(0))
+    let gone = try await waiting.result()
+    #expect(gone.status == .exited(1) && gone.errors.contains("a: no such job"), "\(gone)")
+    // It fails.
+    try drop("/404")
+    waiting = try wait(spool, "a")
+    try await isLooking(waiting)
+    #expect(try await spoolrun("--once", spool.root).status == .exited(1))
+    for failed in [waiting, try wait(spool, "a")] {
+      let result = try await failed.result()
+      #expect(result.status == .exited(1) && result.errors.contains("a: was given up"), "\(result)")
+    }
+    // Beside one that failed, the next one gets a number at once.
+    try drop("/4")
+    waiting = try wait(spool, "a")
+    try await isLooking(waiting)
+    #expect(try await spoolrun("--once", spool.root).status == .exited(0))
+    #expect(try await waiting.result().status == .exited(0))
+    #expect(spool.names("done").count == 3 && spool.names("failed") == ["a"])
+  }
+
+  /// Between two looks it sleeps for a second.
+  private func isLooking(_ waiting: RunningCommand) async throws {
+    #if arch(x86_64)
+      let sleeping = "230 "
+    #else
+      let sleeping = "115 "
+    #endif
+    // clock_nanosleep(2).
+    try await waitUntil("it waits for its next look") {
+      let path = "/proc/\(waiting.processID)/syscall"
+      guard let text = try? readFile(path) else { return false }
+      return String(decoding: text, as: UTF8.self).hasPrefix(sleeping)
+    }
+  }
+
   @Test func addWaitsForItsJob() async throws {
     let (spool, server) = (try TemporarySpool(), try simpleServer())
     for (path, status) in [("/a", Int32(0)), ("/404", 1)] {

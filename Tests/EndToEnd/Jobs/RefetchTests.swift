@@ -59,6 +59,53 @@ import Testing
     #expect(scene.spool.names("new") == [] && scene.spool.names("partial") == [])
   }
 
+  @Test func `retry takes a done job whose file is gone or wrong`() async throws {
+    let (scene, server) = try await scene(withPieces: false)
+    let path = scene.spool.path("files/a")
+    let before = server.requests.count
+    var result = try await scene.spoolrun("retry", "a")
+    #expect(result.status == .exited(0) && scene.spool.places(of: "a") == ["done/a"], "its file is sound: \(result)")
+    result = try await scene.spoolrun("retry", "-v", "done/a")
+    #expect(result.output.contains("a: done, and its file is sound"), "\(result)")
+    for damage in [nil, Self.bytes.map { $0 ^ 1 }] {
+      if let damage { try writeFile(path, damage) } else { unlink(path) }
+      result = try await scene.spoolrun("retry", "-v", "a")
+      #expect(result.status == .exited(0) && result.output.contains("; in new now"), "\(result)")
+      #expect(scene.spool.places(of: "a") == ["new/a"] && (try? readFile(path)) == damage)
+      #expect(try await scene.spoolrun("--once").status == .exited(0))
+      #expect(try readFile(path) == Self.bytes && scene.spool.places(of: "a") == ["done/a"])
+    }
+    #expect(server.requests.count == before + 2)
+    try scene.spool.move("done/a", "done/b")
+    try writeFile(scene.spool.path("done/a"), Array("url: http://h/a\n".utf8))
+    result = try await scene.spoolrun("retry", "a")
+    #expect(result.status == .exited(1) && result.errors.contains("a: no receipt"), "\(result)")
+  }
+
+  /// The receipt says what it was; who asks for a file that is gone takes what there is now.
+  @Test func `retry takes another version only for a file that is gone`() async throws {
+    let server = try ScriptedServer { request, reply in
+      try reply.respond("200 OK", body: Array("version \(request.nth)".utf8))
+    }
+    let scene = try Scene()
+    let path = scene.spool.path("files/a")
+    _ = try await scene.spoolrun("add", server.url("/a"))
+    _ = try await scene.spoolrun("--once")
+    try writeFile(path, Array("damaged".utf8))
+    #expect(try await scene.spoolrun("retry", "a").status == .exited(0))
+    _ = try await scene.spoolrun("--once")
+    #expect(try scene.spool.lastFailure("partial/a")["code"] == "mismatch-crc32")
+    #expect(try readFile(path) == Array("damaged".utf8))
+    _ = try await scene.spoolrun("cancel", "a")
+    unlink(path)
+    _ = try await scene.spoolrun("add", server.url("/a"))
+    _ = try await scene.spoolrun("--once")
+    unlink(path)
+    #expect(try await scene.spoolrun("retry", "a").status == .exited(0))
+    #expect(try await scene.spoolrun("--once").status == .exited(0))
+    #expect(try String(decoding: readFile(path), as: UTF8.self) == "version \(server.requests.count)")
+  }
+
   @Test func `a payload that is gone, or another file, is fetched as a whole`() async throws {
     let (scene, server) = try await scene(withPieces: true)
     defer { server.stop() }
@@ -123,6 +170,8 @@ import Testing
       let sound = try await scene.spoolrun(["verify"] + options)
       #expect(sound.status == .exited(0) && sound.output == "b: replaced since by done/a\n", "\(sound)")
     }
+    let older = try await scene.spoolrun("retry", "-v", "b")
+    #expect(older.status == .exited(0) && older.output == "b: replaced since by done/a\n", "\(older)")
     try writeFile(scene.spool.path("files/x"), Array("damaged".utf8))
     let result = try await scene.spoolrun("verify", "--refetch")
     #expect(result.status == .exited(1) && result.output.contains("a: changed: x"), "\(result)")

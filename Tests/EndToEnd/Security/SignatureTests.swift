@@ -235,6 +235,36 @@ extension SignatureTests {
     #expect(spool.names("tmp") == [])
   }
 
+  @Test func `a file that is kept current is not taken back to an older one`() async throws {
+    try await shell("key a never --faked-system-time 20250101T000000")
+    func publish(_ text: String, _ day: String) async throws -> CommandResult {
+      try await shell(
+        "echo \(text) >list; sign a --faked-system-time \(day)T000000 -o list.asc --armor --detach-sign list")
+      if spool.names("standing") == [] {
+        let text = "url: \(server.url("/list"))\nsignature: \(server.url("/list.asc"))\nevery: 1h\nentries: file\n"
+        try spool.order("geo", text)
+      } else {
+        #expect(try await spoolrun("retry", "--spool", spool.root, "geo").status == .exited(0))
+      }
+      return try await spoolrun("--once", spool.root)
+    }
+    var result = try await publish("one", "20250301")
+    #expect(try spool.payload("list") == Array("one\n".utf8), "\(result)")
+    result = try await publish("three", "20250401")
+    #expect(try spool.payload("list") == Array("three\n".utf8), "\(result)")
+    // Older than the last one, and signed as well; what receipts say may be gone.
+    for round in 1...2 {
+      result = try await publish(round == 1 ? "fifth" : "seventh", "20250315")
+      #expect(try spool.payload("list") == Array("three\n".utf8), "\(result)")
+      let job = try #require(spool.names("partial").first { !$0.hasSuffix(".part") }, "\(result)")
+      #expect(try code("partial/\(job)") == "rollback")
+      #expect(try await spoolrun("cancel", "--spool", spool.root, job).status == .exited(0))
+      for name in spool.names("done") { unlink(spool.path("done/\(name)")) }
+    }
+    result = try await publish("ninth", "20250501")
+    #expect(try spool.payload("list") == Array("ninth\n".utf8), "\(result)")
+  }
+
   /// Who may only drop could write that line as well.
   @Test(.enabled("needs root, to be several users") { try await Need.users.isMet() })
   func `that a list was signed is not believed of another user`() async throws {

@@ -44,6 +44,14 @@ import Transfer
     #expect(found.files.map(\.name) == names && keys(found) == feed.map(\.key))
   }
 
+  @Test func `no more are fetched than are kept, and they are remembered by their age`() {
+    let feed = [3, 1, 5, 2, 4].map { entry($0, days: $0) }
+    let first = new(feed, known: nil, "first: all\nkeep: 2\n")
+    #expect(first.files.map(\.name) == ["4.mp3", "5.mp3"])
+    #expect(keys(first) == [5, 4, 3, 2, 1].map { entry($0).key })
+    #expect(new(feed, known: [feed[1]], "keep: 3\n").files.map(\.name) == ["3.mp3", "4.mp3", "5.mp3"])
+  }
+
   @Test func `without all dates, the list's order counts`() {
     let feed = [entry(1, days: 1), entry(2), entry(3, days: 3)]
     #expect(new(feed, known: nil).files.map(\.name) == ["1.mp3"])

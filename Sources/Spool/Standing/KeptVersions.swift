@@ -1,0 +1,239 @@
+internal import Glibc
+internal import SystemPackage
+
+/// What a subscription with `keep: N` has published: the last N versions or episodes stay, the others go with their
+/// receipts (spool.5, SUBSCRIPTIONS).
+///
+/// A file goes only if it is exactly what its receipt says, and no other job has or wants the output. It goes before
+/// its receipt: where a crash came in between, the receipt goes the next time.
+package struct KeptVersions {
+  /// What came of the file of an old version.
+  package struct Outcome: Sendable {
+    package let job: FileName
+    package let receipt: Journal.Receipt
+    package let size: UInt64
+    /// Why it stays; nil if it was removed.
+    package let reason: String?
+  }
+
+  private struct Version {
+    let (path, name, status): (Path, FileName, FileStatus)
+    let (receipt, output, verified): (Journal.Receipt, OutputPath, Journal.Verified)
+    let time: Timestamp
+    /// Less for a newer one. Receipts have seconds only.
+    let age: [Int64]
+
+    var key: [ExactText?] { [receipt.output.exact, receipt.directory?.exact] }
+    func isIn(_ directory: String?) -> Bool { receipt.directory?.exact == directory?.exact }
+  }
+
+  private let spool: Spool
+  private let subscription: JobText
+  private var request: JobRequest { subscription.request }
+  /// What its jobs' names begin with.
+  private let prefix: [UInt8]
+  /// Of one file whose versions are kept, the name that the newest has as well.
+  private let current: OutputPath?
+  private let output: (JobRequest) -> String?
+  /// Files that are read before it is asked which jobs have them.
+  private static let readAtOnce = 16
+
+  /// - Parameters:
+  ///   - job: one of the subscription's.
+  ///   - output: the path of a job's payload below its output root, as far as its text says it.
+  /// - Returns: nil if the job is of no subscription, or of none that is wanted.
+  package init?(
+    _ spool: Spool, of job: JobName, where isWanted: (JobRequest) -> Bool = { $0.standing.keep != nil },
+    output: @escaping (JobRequest) -> String?
+  ) throws(SpoolError) {
+    guard let text = try JobSearch(spool).subscription(of: job, where: isWanted) else { return nil }
+    (self.spool, self.output, subscription) = (spool, output, text)
+    prefix = Array(job.fileName.bytes.dropLast(FeedEntry.keyLength))
+    let standing = text.request.standing
+    current =
+      standing.entries == .file && standing.keep ?? 1 > 1 ? output(text.request).flatMap { OutputPath($0) } : nil
+  }
+
+  /// When the versions of a file that were fetched so far were signed, the last time; nil if it is not known, or the
+  /// job is of no such subscription.
+  package static func lastSigned(_ spool: Spool, of job: JobName) throws(SpoolError) -> Timestamp? {
+    let kept = try KeptVersions(spool, of: job) { request in
+      request.standing.entries == .file && request.signature != nil
+    } output: { _ in
+      nil
+    }
+    guard let kept else { return nil }
+    let known = kept.subscription.journal.checks.signed.flatMap { Timestamp($0) }
+    return try (kept.versions().map(\.verified.signed) + [known]).compactMap { $0 }.max()
+  }
+
+  /// The newest first: the first of the list, but of one file the last that was fetched.
+  private func versions() throws(SpoolError) -> [Version] {
+    let keys = request.standing.entries == .file ? [] : subscription.journal.checks.seen
+    let places = Dictionary(zip(keys.map { $0.prefix(FeedEntry.keyLength) }, 0...), uniquingKeysWith: min)
+    var found: [FileName: Version] = [:]
+    func note(_ path: Path, _ name: FileName) throws(SpoolError) {
+      guard found[name] == nil, name.bytes.count == prefix.count + FeedEntry.keyLength,
+        name.bytes.starts(with: prefix), let status = try spool.system.statusIfPresent(spool.root, path),
+        let publication = try spool.readableContents(path)?.withUnsafeBytes({ JobText($0) }).journal.publication,
+        let receipt = publication.receipt, let verified = publication.verified, let time = publication.receiptTime,
+        let output = OutputPath(receipt.output)
+      else { return }
+      let place = places[String(decoding: name.bytes.dropFirst(prefix.count), as: UTF8.self)[...]] ?? -1
+      found[name] = Version(
+        path: path, name: name, status: status, receipt: receipt, output: output, verified: verified, time: time,
+        age: [Int64(place), -time.seconds, -status.modified, -Int64(status.modifiedNanoseconds)])
+    }
+    for name in try spool.list(.done) { try note(Path(.done, name), name) }
+    try Archive(spool).eachPath { (path, name) throws(SpoolError) in try note(path, name) }
+    return found.values.sorted { $0.age.lexicographicallyPrecedes($1.age) }
+  }
+
+  /// Has the newest version bear the subscription's own name, and removes those that are too many, the oldest first.
+  /// - Parameter isStopped: asked between some files and the next, which have to be read.
+  package func trim(isStopped: () -> Bool) throws(SpoolError) -> [Outcome] {
+    var all = try versions()
+    // Another worker may have published a newer one meanwhile.
+    for _ in 0..<3 {
+      if try !name(all) { break }
+      all = try versions()
+    }
+    // What was published by the file's own name has been replaced.
+    let isReplaced = all.first.map(isVersion) ?? false
+    let kept = all.filter { !isReplaced || $0.output != current }.prefix(request.standing.keep ?? .max)
+    var old = all.reversed().filter { version in !kept.contains { $0.path == version.path } }[...]
+    var outcomes: [Outcome] = []
+    while !old.isEmpty, !isStopped() {
+      let read = old.prefix(Self.readAtOnce).map { version in
+        (version, Result { () throws(SpoolError) in try look(version) })
+      }
+      old = old.dropFirst(read.count)
+      var holders = try holders()
+      for (version, look) in read {
+        if let outcome = remove(version, look, &holders, kept) { outcomes.append(outcome) }
+      }
+    }
+    return outcomes
+  }
+
+  private func isVersion(_ version: Version) -> Bool {
+    current.map { PayloadName.isVersion(version.output.text, of: $0.text) } ?? false
+  }
+
+  private func root(of version: Version) throws(SpoolError) -> OutputRoot? {
+    try orNil(OutputRoot(version.receipt.directory, spool: spool), on: .noSuchFileOrDirectory, .notDirectory)
+  }
+
+  /// Gives the newest version the name of the file as well, in place of an older one, or of what was there before it
+  /// was published. What a person has put there since stays.
+  /// - Returns: whether it did.
+  private func name(_ all: [Version]) throws(SpoolError) -> Bool {
+    guard let current, let newest = all.first, isVersion(newest), let root = try root(of: newest),
+      let status = try root.status(newest.output), status.isRegular
+    else { return false }
+    if let there = try root.status(current) {
+      if there.isSameFile(as: status) { return false }
+      var isOld = request.overwrite != false && there.isReplaceable && there.changed <= newest.time.seconds
+      for version in all where !isOld && version.isIn(newest.receipt.directory) && version.output != current {
+        isOld = try root.status(version.output)?.isSameFile(as: there) ?? false
+      }
+      if !isOld { return false }
+    }
+    guard case .sound = try root.check(newest.receipt, newest.verified) else { return false }
+    try root.name(newest.output, as: current, status)
+    return true
+  }
+
+  private enum Look {
+    case gone, sound(FileStatus)
+    /// With the reason.
+    case changed(String)
+  }
+
+  private func look(_ version: Version) throws(SpoolError) -> Look {
+    guard let root = try root(of: version), let status = try root.status(version.output) else { return .gone }
+    if !status.isRegular { return .changed("it is no regular file any more") }
+    switch try root.check(version.receipt, version.verified) {
+    case .missing: return .gone
+    case .changed(let mismatch): return .changed("it was changed since: \(mismatch.text)")
+    case .unreadable(let error): throw error
+    case .present, .sound: return .sound(status)
+    }
+  }
+
+  /// Which jobs have an output, by it and its directory, or want it, by the output alone: whichever root they name.
+  private func holders() throws(SpoolError) -> [[ExactText?]: Set<Path>] {
+    var found: [[ExactText?]: Set<Path>] = [:]
+    func note(_ path: Path, _ text: JobText, isDone: Bool) {
+      let publication = text.journal.publication
+      let receipt = publication.receipt.map { [$0.output.exact, $0.directory?.exact] }
+      let wanted = isDone ? [] : [publication.undelivered?.output, output(text.request)].map { $0.map { [$0.exact] } }
+      for key in [receipt] + wanted { if let key { found[key, default: []].insert(path) } }
+    }
+    for directory in JobSearch.directories {
+      try JobSearch(spool).eachJob(in: directory) { note($0.path, JobText($0.bytes), isDone: directory == .done) }
+    }
+    try JobSearch(spool).eachArchived { note($0.path, JobText($0.bytes), isDone: true) }
+    return found
+  }
+
+  /// Removes the receipt, and the file if it is this subscription's alone.
+  /// - Returns: nil if there is nothing to tell of a file.
+  private func remove(
+    _ version: Version, _ look: Result<Look, SpoolError>, _ holders: inout [[ExactText?]: Set<Path>],
+    _ kept: ArraySlice<Version>
+  ) -> Outcome? {
+    let (receipt, directory) = (version.receipt, Result { () throws(SpoolError) in try root(of: version) })
+    func outcome(_ reason: String? = nil) -> Outcome {
+      Outcome(job: version.name, receipt: receipt, size: version.verified.size, reason: reason)
+    }
+    var result: Outcome?
+    do throws(SpoolError) {
+      // What another job has, such as a newer one, is that one's.
+      if version.output != current, holders[[receipt.output.exact]] == nil,
+        holders[version.key, default: []].subtracting([version.path]).isEmpty
+      {
+        switch try look.get() {
+        // The directory of a disk that is not mounted is empty.
+        case .gone:
+          var isAnyThere = false
+          for other in kept where other.isIn(receipt.directory) && !isAnyThere {
+            isAnyThere = try directory.get()?.status(other.output) != nil
+          }
+          if !isAnyThere { return nil }
+        case .changed(let reason): result = outcome(reason)
+        case .sound(let status):
+          if try directory.get()?.remove(version.output, seen: status) != true { return nil }
+          result = outcome()
+        }
+      }
+      try spool.system.unlink(spool.root, version.path, of: version.status)
+    } catch {
+      // What concerns one file keeps no other from going.
+      return outcome("\(error)")
+    }
+    holders[version.key]?.remove(version.path)
+    return result
+  }
+}
+
+extension JobSearch {
+  /// The text of the subscription that has dropped a job, as the job's name says.
+  /// - Parameter isWanted: whether more than its request is worth reading.
+  /// - Returns: nil if there is none, or it is not wanted.
+  package func subscription(of job: JobName, where isWanted: (JobRequest) -> Bool) throws(SpoolError) -> JobText? {
+    guard FeedEntry.isKeyed(job) else { return nil }
+    let key = "-" + String(decoding: job.fileName.bytes.suffix(FeedEntry.keyLength), as: UTF8.self)
+    // The first again, for one that goes back there meanwhile.
+    for directory in [Directory.standing, .cur, .hold, .standing] {
+      for name in try spool.list(directory) {
+        guard let order = directory == .cur ? ClaimName(name)?.job : JobName(name),
+          JobName(like: order.display, suffix: key) == job, try isStandingOrder(directory, name, where: isWanted),
+          let text = try self.job(directory, name)
+        else { continue }
+        return text
+      }
+    }
+    return nil
+  }
+}
