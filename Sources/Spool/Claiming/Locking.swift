@@ -81,6 +81,9 @@ extension Claims {
         return .refused(.unavailable)
       }
       status = try file.status()
+      if isDropped, JobMoves(spool).isBeingDropped(status, at: now) {
+        return .refused(.unfinished(.inUse, until: status.endOfRest(at: now)))
+      }
     }
     return .locked(
       LockedJob(

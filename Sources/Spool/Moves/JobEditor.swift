@@ -64,6 +64,7 @@ struct JobEditor {
     let found = try spool.system.status(spool.root, place.path)
     // A second name in the spool is a move that is not over.
     if found.links > 1, try JobMoves(spool).hasOtherName(found, place) { throw Self.hasMoved(place) }
+    if JobMoves(spool).isBeingDropped(found, at: spool.now()) { throw Self.hasMoved(place) }
     guard found.inode == place.inode, let old = try spool.contents(place.path, limit: Spool.maximumJobFile),
       old.count == found.size
     else { throw Self.hasMoved(place) }
@@ -74,6 +75,8 @@ struct JobEditor {
     try fresh.write(try text(spool.believed(old, of: found)), at: 0)
     if let modified { try fresh.setTimes(to: modified) }
     try fresh.fsync()
+    // The names that led to the old file first, as where a claim is replaced.
+    try spool.flush(place.directory).run()
     // No worker takes either file until this is over. Where it sees no lock, the exchange shows that it was faster.
     _ = try fresh.lock()
     var lock = try spool.system.open(spool.root, place.path, Spool.jobFlags)

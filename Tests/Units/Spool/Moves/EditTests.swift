@@ -157,6 +157,16 @@ import Testing
     }
   }
 
+  /// After a power cut, btrfs could have the new file by a later name, and the old one by the name that it had before.
+  @Test func `the old file's name is durable before another one has it`() throws {
+    let probe = Probe()
+    let fixture = try Fixture(hook: probe)
+    _ = try put(fixture, in: .new)
+    _ = try Steering(fixture.spool).perform(.low, FileName("x"))
+    let flush = try #require(probe.calls.firstIndex { $0.kind == .fsync && $0.path == "new" })
+    #expect(try flush < #require(probe.calls.firstIndex { isExchange($0) }))
+  }
+
   /// Another job has the name where it would go: it has its old text then.
   @Test(arguments: [true, false])
   func `a name that is taken changes nothing`(exchanges: Bool) throws {
