@@ -109,21 +109,22 @@ struct JobEditor {
   {
     try spool.system.exchange(spool.root, draft, place.path)
     if isMovedByNobody(try spool.system.status(spool.root, draft), file) { return }
-    // The job had just moved, and another file has its name.
+    // The job had just moved, and another file has its name. If this process was stopped, ours may have been moved on.
+    let now = try JobSearch(spool).places(of: place.name).first { $0.inode == own.inode } ?? place
     do throws(SpoolError) {
-      try spool.system.exchange(spool.root, draft, place.path)
+      try spool.system.exchange(spool.root, draft, now.path)
       if try !spool.system.status(spool.root, draft).isSameFile(as: own) {
-        // Ours has been moved on meanwhile, and a third file has come.
-        try spool.system.exchange(spool.root, draft, place.path)
-        try putBack(draft, at: place)
+        // It was moved on only now, and a third file has come.
+        try spool.system.exchange(spool.root, draft, now.path)
+        try putBack(draft, at: now)
       }
       // The first exchange may be durable by now.
-      try spool.flush(place.directory).run()
+      try spool.flush(now.directory).run()
     } catch {
       if try spool.system.status(spool.root, draft).isSameFile(as: own) { throw error }
       // The draft's name has the other job. Ours goes, as far as it is there.
-      try? spool.system.unlink(spool.root, place.path, of: own)
-      try putBack(draft, at: place)
+      try? spool.system.unlink(spool.root, now.path, of: own)
+      try putBack(draft, at: now)
       if error.errno != .noSuchFileOrDirectory { throw error }
     }
     throw Self.hasMoved(place)
