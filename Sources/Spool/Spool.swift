@@ -389,12 +389,14 @@ extension Spool {
       return
     }
     guard let moved else { return }
-    if try system.status(root, former).isSameFile(as: moved) {
+    if try system.status(root, former).isSameFile(as: moved),
+      try system.statusIfPresent(root, to)?.isSameFile(as: moved) ?? false
+    {
       // A file left in `tmp/` is removed later.
       try? system.unlink(root, former)
       return
     }
-    // Or since then.
+    // Or since then; or a worker has taken it by its new name, and it has come back to the old one.
     do throws(SpoolError) { try moveByLink(former, from, in: root) } catch  where error.errno == .fileExists {
       // What had the name for a moment was an edit's text, which has given way to the job already.
       if try system.status(root, from).isSameFile(as: moved) { return try system.unlink(root, former) }

@@ -182,11 +182,54 @@ struct Play {
 
   func steer(_ number: Int, gestures: Int, _ fates: [Fate] = []) {
     gesticulate("person \(number)", gestures, fates) { spool in
-      let gesture = world.pick([Gesture.hold, .release, .retry, .high, .normal, .low])
-      let name = try target(spool)
-      let outcome = try Steering(spool).perform(gesture, name)
-      if case .notFound = outcome { return }
-      world.tell("\(gesture.rawValue) \(name.display): \(GestureText.text(outcome))")
+      try perform(world.pick([Gesture.hold, .release, .retry, .high, .normal, .low]), target(spool), spool)
+    }
+  }
+
+  private func perform(_ gesture: Gesture, _ name: FileName, _ spool: Spool) throws {
+    let outcome = try Steering(spool).perform(gesture, name)
+    if case .notFound = outcome { return }
+    if case .moved(_, let place) = outcome, gesture == .hold { oracle.noteHeld(place) }
+    world.tell("\(gesture.rawValue) \(name.display): \(GestureText.text(outcome))")
+  }
+
+  /// Holds what workers have just taken.
+  func grab(_ number: Int, looks: Int) {
+    start("person \(number)") { spool, process in
+      for _ in 0..<looks {
+        pause(upTo: 2000)
+        guard let name = try spool.list(.cur).randomElement(using: &world.generator).flatMap({ ClaimName($0) }) else {
+          continue
+        }
+        if process.isDead { return }
+        do { try perform(.hold, name.job.fileName, spool) } catch {
+          if !process.isDead { world.tell("in vain", error) }
+        }
+      }
+    }
+  }
+
+  /// Drops jobs by the name in `new/` that a job loses at this moment, by link and unlink.
+  func crowd(_ ids: ClosedRange<Int>) {
+    start("dropper \(ids.lowerBound)") { spool, process in
+      let (thread, new) = (world.thread, Array("new/".utf8))
+      var left = world.pick(names)
+      world.onLink = { [world] from in
+        guard from.starts(with: new), !process.isDead else { return }
+        left = String(decoding: from.dropFirst(new.count), as: UTF8.self)
+        world.wake(thread)
+      }
+      for id in ids {
+        Host.current.wait(milliseconds: 40_000)
+        for _ in 0..<10 where try spool.exists(Path(.new, FileName(left))) {
+          Host.current.wait(milliseconds: world.random(1...20))
+        }
+        if process.isDead { return }
+        let place = try Drops(spool).drop(Oracle.text(id) + more(id), as: JobName(FileName(left))!)
+        if process.isDead { return }
+        world.tell("dropped \(id) as \(place.name.display) beside a move")
+        oracle.acknowledge(id)
+      }
     }
   }
 

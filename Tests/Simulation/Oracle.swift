@@ -101,6 +101,27 @@ final class Oracle {
     spool.entries[Array(directory.rawValue.utf8)]?.inode
   }
 
+  /// The files of jobs that a person has put into `hold/`.
+  private var held: Set<UInt64> = []
+
+  /// A person was told that the job is held now.
+  func noteHeld(_ place: JobPlace) {
+    let found = directory(place.directory)?.entries[Array(place.name.bytes)]?.inode
+    if let found, found.number == place.inode { held.insert(found.number) }
+  }
+
+  /// No worker brings a job on that is held, unless a person moves it again.
+  private func checkHeld(_ change: SimulatedDisk.Change) {
+    guard let inode = change.inode ?? change.former, held.contains(inode.number) else { return }
+    if !world.currentName.hasPrefix("worker") {
+      held.remove(inode.number)
+    } else if change.inode != nil, [.done, .failed, .partial].contains(where: { directory($0) === change.directory }),
+      let id = id(of: inode)
+    {
+      blame(id, "was held, and \(world.currentName) has moved it on")
+    }
+  }
+
   /// Who has made the last name of each file.
   private var movers: [UInt64: String] = [:]
 
@@ -124,6 +145,7 @@ final class Oracle {
     onChange(changes)
     let changed = changes.flatMap(note)
     checkName(changes)
+    changes.forEach(checkHeld)
     for inode in changes.compactMap(\.inode) { movers[inode.number] = world.currentName }
     if changes.count == 1, let change = changes.first, change.inode == nil, let file = change.former,
       cancellers.contains(world.currentName), let id = Self.id(in: file.bytes)
@@ -139,6 +161,7 @@ final class Oracle {
   /// After a power cut, a removal that was not made durable may be undone.
   func powerWasCut() {
     for id in jobs.keys where jobs[id]?.isCancelled == true { jobs[id]?.isCancelled = nil }
+    held = []
     (index, names, unwritten) = ([:], [:], [:])
     for directory in Self.directories { for (name, file) in entries(directory) { add(file, directory, name) } }
     check(allIDs)
@@ -245,7 +268,7 @@ final class Oracle {
   ///
   /// Or it dies between its link and its unlink, while a worker gives the job a number: each name may be moved on.
   private func excuse(_ dead: Process?) {
-    if let dead, ["editor", "person"].contains(where: dead.name.hasPrefix) {
+    if let dead, ["editor", "person", "refetcher"].contains(where: dead.name.hasPrefix) {
       for (id, found) in places() where found.count > 1 { halved.insert(id) }
     }
     for (id, name) in exchanged where dead == nil || dead?.name == name && suspects[id] == name { excused.insert(id) }

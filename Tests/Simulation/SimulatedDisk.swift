@@ -419,12 +419,26 @@ final class SimulatedDisk {
     let isFlushed = { [keeping] (changes: [Change]) in
       keeping != .any || extent == .fileSystem || changes.contains { $0.inode === inode || $0.directory === inode }
     }
-    // With a name comes what it was before.
-    var (names, flushed): (Set<[UInt8]>, [[Change]]) = ([], [])
+    // With a name comes what it was before; but on btrfs not how the file came to it that has just given it to this
+    // one (INTERNALS.md, what btrfs taught).
+    let isAlone = keeping == .any && extent != .fileSystem && inode.type == S_IFREG
+    var (names, given, flushed): (Set<[UInt8]>, Set<[UInt8]>, [[Change]]) = ([], [], [])
     for index in pending.indices.reversed() {
-      guard isFlushed(pending[index]) || !names.isDisjoint(with: Self.names(pending[index])) else { continue }
+      let changes = pending[index]
+      if !isFlushed(changes) {
+        if names.isDisjoint(with: Self.names(changes)) { continue }
+        if isAlone, changes.count == 2, changes[0].inode == nil, !names.contains(Self.name(changes[0])),
+          given.contains(Self.name(changes[1])), changes[1].directory.durableEntries[changes[1].name] == nil
+        {
+          pending[index].removeLast()
+          given.remove(Self.name(changes[1]))
+          continue
+        }
+      } else if changes.count == 2, changes.allSatisfy({ $0.inode != nil }) {
+        given = Set(Self.names(changes))
+      }
       flushed.append(pending.remove(at: index))
-      names.formUnion(Self.names(flushed[flushed.count - 1]))
+      names.formUnion(Self.names(changes))
     }
     for changes in flushed.reversed() { Self.apply(changes, to: \.durableEntries) }
   }
@@ -454,9 +468,9 @@ final class SimulatedDisk {
     }
   }
 
-  private static func names(_ changes: [Change]) -> [[UInt8]] {
-    changes.map { Array("\($0.directory.number)/".utf8) + $0.name }
-  }
+  private static func name(_ change: Change) -> [UInt8] { Array("\(change.directory.number)/".utf8) + change.name }
+
+  private static func names(_ changes: [Change]) -> [[UInt8]] { changes.map(name) }
 
   private static func text(_ changes: [Change]) -> String {
     changes.map { change in

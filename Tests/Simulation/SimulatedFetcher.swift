@@ -9,6 +9,7 @@ final class SimulatedFetcher: Fetcher {
   private final class Exchange {
     let request: FetchRequest
     let url: URLParts
+    let id: Int
     let sink: any FetchSink
     let continuation: CheckedContinuation<FetchResult, Never>
     var answer: SimulatedServers.Answer
@@ -21,10 +22,10 @@ final class SimulatedFetcher: Fetcher {
     var isCancelled = false
 
     init(
-      _ request: FetchRequest, _ url: URLParts, _ sink: any FetchSink, _ answer: SimulatedServers.Answer, at now: Int64,
-      _ continuation: CheckedContinuation<FetchResult, Never>
+      _ request: FetchRequest, _ url: URLParts, _ id: Int, _ sink: any FetchSink, _ answer: SimulatedServers.Answer,
+      at now: Int64, _ continuation: CheckedContinuation<FetchResult, Never>
     ) {
-      (self.request, self.url, self.sink, self.continuation) = (request, url, sink, continuation)
+      (self.request, self.url, self.id, self.sink, self.continuation) = (request, url, id, sink, continuation)
       (self.answer, begun, next) = (answer, now, now + Int64(answer.wait))
     }
   }
@@ -47,19 +48,20 @@ final class SimulatedFetcher: Fetcher {
       return FetchResult(end: .failed(error))
     }
     if process.isDead { return FetchResult(end: failure(.cut, url)) }
-    let id = Int(url.lastPathSegment ?? "") ?? 0
-    let answer = servers.answer(request, host: url.host, id: id - 1_000_000)
+    let id = (Int(url.lastPathSegment ?? "") ?? 0) - 1_000_000
+    let answer = servers.answer(request, host: url.host, id: id)
     let range = request.rangeStart.map { " from \($0)\(request.rangeEnd.map { " to \($0)" } ?? "")" } ?? ""
     let what = answer.failure.map { "\($0)" } ?? "\(answer.status), \(answer.body.count) bytes, \(answer.end)"
     world.tell("\(url.host) is asked for \(id)\(range): \(what)")
-    servers.began(request.group, of: id - 1_000_000, at: url.host, process)
+    servers.began(request.group, of: id, at: url.host, process)
     return await withCheckedContinuation {
-      exchanges.append(Exchange(request, url, sink, answer, at: now, $0))
+      exchanges.append(Exchange(request, url, id, sink, answer, at: now, $0))
     }
   }
 
   private func failure(_ code: TransferFailure.Code, _ url: URLParts) -> FetchResult.End {
-    .failed(TransferFailure(code: code, message: "\(url.host): \(code)"))
+    .failed(
+      TransferFailure(code: code, message: "\(url.host): \(code)", proxy: code == .proxy ? "proxy:3128" : nil))
   }
 
   func cancel(_ id: FetchRequest.ID) {
@@ -96,6 +98,7 @@ final class SimulatedFetcher: Fetcher {
     servers.ended(exchange.request.group, at: exchange.url.host, process)
     var result = FetchResult(end: end, response: exchange.response)
     result.bytesReceived = UInt64(exchange.sent)
+    result.isOfOtherServer = exchange.answer.place != nil
     result.addressFamily = .ipv4
     result.seconds = Double(now - exchange.begun) / 1000
     if let answered = exchange.answered {
@@ -111,6 +114,7 @@ final class SimulatedFetcher: Fetcher {
   private func goOn(_ exchange: Exchange) {
     if let code = exchange.answer.failure { return fail(exchange, code) }
     guard exchange.response != nil else { return offer(exchange) }
+    if servers.breaksOff(exchange.id) { return fail(exchange, .cut) }
     let rest = exchange.answer.body.count - exchange.sent
     if rest == 0 {
       switch exchange.answer.end {
@@ -137,8 +141,9 @@ final class SimulatedFetcher: Fetcher {
 
   private func offer(_ exchange: Exchange) {
     exchange.answered = now
+    let place = exchange.answer.place.flatMap { try? URLParts("http://\($0)/\(exchange.id)") }
     let response = Response(
-      ResponseHead(status: exchange.answer.status, fields: exchange.answer.fields), from: exchange.url,
+      ResponseHead(status: exchange.answer.status, fields: exchange.answer.fields), from: place ?? exchange.url,
       now: world.disk.clock / 1_000_000_000)
     exchange.response = response
     exchange.next = now + Int64(exchange.answer.interval)

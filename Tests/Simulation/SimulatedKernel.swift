@@ -65,7 +65,7 @@ final class SimulatedKernel: Kernel, @unchecked Sendable {
   func link(
     _ at: Int32, _ from: UnsafePointer<CChar>, _ toDirectory: Int32, _ to: UnsafePointer<CChar>, follow: Bool
   ) -> Int32 {
-    step(true) { () throws(SimulatedDisk.Failure) in
+    let answer: Int32 = step(true) { () throws(SimulatedDisk.Failure) in
       let from = bytes(from)
       if let number = Self.descriptor(in: from) {
         let inode = try disk.file(number).inode
@@ -77,6 +77,12 @@ final class SimulatedKernel: Kernel, @unchecked Sendable {
       }
       return 0
     }
+    if answer == 0, !disk.unknownRenames.isEmpty {
+      world.onLink(bytes(from))
+      // The server's answer may be late, and others see both names meanwhile.
+      if world.isChance(1, in: 4) { world.wait(process, milliseconds: world.pick([5, 100, 1500])) }
+    }
+    return answer
   }
   /// The number in `/proc/self/fd/NUMBER`.
   private static func descriptor(in path: [UInt8]) -> Int32? {
@@ -192,7 +198,9 @@ final class SimulatedKernel: Kernel, @unchecked Sendable {
   func sync(_ file: Int32, _ extent: SyncExtent) -> Int32 {
     // A slow disk: other threads and processes go on meanwhile.
     if !process.isDead, world.isChance(1, in: world.syncsToWait) {
-      world.wait(process, milliseconds: world.pick([3, 300, 10_000]))
+      let wait = world.pick([3, 300, 10_000])
+      if wait > 3 { world.onSlowFlush(process) }
+      world.wait(process, milliseconds: wait)
     }
     return step(
       true, .sync,

@@ -45,19 +45,29 @@ final class SimulatedServers {
     let hasDigest: Bool
     /// Whether another server has it as well.
     let hasMirror: Bool
+    /// The servers that redirects lead to, any of them as long as there are faults; empty for none.
+    let places: [String]
+    /// Whether the servers behind a name have different versions, as long as there are faults.
+    let alternates: Bool
   }
 
   private let world: World
   /// How many jobs the workers together may fetch at once.
   let perHost: Int
   /// The requests under way.
-  private var requests: [(process: Process, job: UInt64?, host: String)] = []
+  private var requests: [(process: Process, job: UInt64?, host: String, id: Int)] = []
+  /// Seconds by which the versions of a resource come sooner.
+  private var ahead: [Int: Int64] = [:]
+  /// The running answers of these resources break off.
+  private var broken: Set<Int> = []
   /// The version of each resource that was served last.
   private var lastServed: [Int: UInt64] = [:]
   /// Where an answer has broken off with something behind its last byte, which the next one may do as well.
   private var breaks: [Int: (end: Int, junk: [UInt8])] = [:]
   private var resources: [Int: Resource] = [:]
   private var declared: Set<Int> = []
+  /// Whose published payloads have been damaged since.
+  var rotten: Set<Int> = []
   /// Whether servers and networks fail.
   var areFaulty = true
   /// Until these times, hosts cannot be reached.
@@ -74,14 +84,30 @@ final class SimulatedServers {
     badness = world.pick([2, 4, 10, 1000])
     perHost = world.pick([1, 2, 4])
     flips = world.isChance(1, in: 4)
+    world.onSlowFlush = { [unowned self] in change(during: $0) }
   }
+
+  /// While a worker makes data durable, what it fetches may get its next version, so that it begins anew.
+  private func change(during process: Process) {
+    guard areFaulty, limits.isEmpty, world.isChance(1, in: 2) else { return }
+    for id in Set(requests.filter { $0.process === process }.map(\.id)).sorted() {
+      let time = now + (ahead[id] ?? 0)
+      guard let next = resource(id).versions.first(where: { $0.since > time }) else { continue }
+      ahead[id] = next.since - now
+      broken.insert(id)
+      world.tell("version \(next.number) of \(id) comes now")
+    }
+  }
+
+  /// - Returns: whether the running answer breaks off here.
+  func breaksOff(_ id: Int) -> Bool { broken.remove(id) != nil }
 
   // MARK: how much is asked at once
 
   func began(_ job: UInt64?, of id: Int, at host: String, _ process: Process) {
     // A job that goes on to its other server keeps its slot.
     if id > 0, hasMirror(id) { return }
-    requests.append((process, job, host))
+    requests.append((process, job, host, id))
     let others = requests.filter { !$0.process.isDead && $0.host == host }
     let jobs = Set(others.map { [UInt64($0.process.number), $0.job ?? 0] })
     // The slots of a worker that is stopped for long do not count.
@@ -159,7 +185,9 @@ final class SimulatedServers {
         ? world.pick(Validator.allCases) : world.pick([.strongETag, .strongETag, .lastModified]),
       hasRanges: lie != .none || !world.isChance(1, in: 4),
       tellsLength: !world.isChance(1, in: 8), lie: lie == .damage && !hasDigest ? .none : lie, hasDigest: hasDigest,
-      hasMirror: world.isChance(1, in: 4))
+      hasMirror: world.isChance(1, in: 4),
+      places: world.isChance(1, in: 5) ? world.pick([["r\(id)"], ["r\(id)", "q\(id)"]]) : [],
+      alternates: versions.count > 1 && world.isChance(1, in: 3))
     resources[id] = resource
     return resource
   }
@@ -191,7 +219,10 @@ final class SimulatedServers {
 
   private func size() -> Int { world.random(0...world.pick(sizes)) }
 
-  func version(of resource: Resource) -> Version { resource.versions.last { $0.since <= now }! }
+  func version(of resource: Resource) -> Version {
+    if resource.alternates, areFaulty { return world.pick(Array(resource.versions.prefix(2))) }
+    return resource.versions.last { $0.since <= now + (ahead[resource.id] ?? 0) }!
+  }
 
   /// Bytes of a version: those of two versions differ in one block only, wherever it lies.
   static func bytes(_ resource: Resource, _ version: Version, _ range: Range<Int>) -> [UInt8] {
@@ -224,6 +255,8 @@ final class SimulatedServers {
     var wait: Int
     /// No answer comes.
     var failure: TransferFailure.Code?
+    /// The server that a redirect led to.
+    var place: String?
     var status = 200
     var fields: [(String, String)] = []
     var body: [UInt8] = []
@@ -261,7 +294,7 @@ final class SimulatedServers {
   private func fault(_ host: String, _ answer: inout Answer) -> TransferFailure.Code? {
     if let end = outages[host], now < end { return .connect }
     guard isBad() else { return nil }
-    switch world.random(1...9) {
+    switch world.random(1...10) {
     case 1:
       outages[host] = now + Int64(world.pick([5, 600, 260_000]))
       return .connect
@@ -269,6 +302,7 @@ final class SimulatedServers {
     case 3: return .tls
     case 4: return .stalled
     case 5: return .cut
+    case 10: return world.pick([.proxy, .timeout, .badResponse])
     case 6:
       (answer.status, answer.fields) = (503, [("retry-after", "\(world.pick([1, 60, 7200]))")])
     case 7: (answer.status, answer.fields) = (429, world.isChance(1, in: 2) ? [("retry-after", "30")] : [])
@@ -281,8 +315,10 @@ final class SimulatedServers {
 
   private func serve(_ request: FetchRequest, _ resource: Resource, _ host: String, _ answer: inout Answer) {
     let version = version(of: resource)
+    if !resource.places.isEmpty { answer.place = areFaulty ? world.pick(resource.places) : resource.places[0] }
+    let host = answer.place ?? host
     if let last = lastServed.updateValue(version.number, forKey: resource.id), last != version.number {
-      world.moments += 1
+      world.noteMoment()
     }
     var range = 0..<version.size
     let etag = "\"\(host)-\(resource.id)-\(version.number)\""

@@ -90,6 +90,11 @@ import Testing
         }
       }
       for number in 0..<world.random(0...2) { play.steer(number, gestures: 8, fates(in: 100, freezes: peopleFreeze)) }
+      if isHalving || world.isChance(1, in: 6) { play.grab(9, looks: 25) }
+      if isHalving {
+        play.crowd(jobs + 1...jobs + 3)
+        jobs += 3
+      }
       let least = isHalving ? 1 : 0
       for number in 0..<world.random(least...1 + least) { play.move(number, gestures: 8) }
       for number in 0..<world.random(least...1 + least) {
@@ -100,15 +105,19 @@ import Testing
         play.write(jobs)
       }
       if let whole, world.isChance(1, in: 4) { whole.restore(1, gestures: 5) }
+      if let whole, world.isChance(1, in: 4) { whole.refetch(1, gestures: 4) }
       if world.isChance(1, in: 3) { play.cancel(1, gestures: 3) }
       if world.isChance(1, in: 2) {
         world.start("power") { _, _ in
           if isWhole, world.isChance(1, in: 2) {
-            let (last, until) = (world.moments + world.random(1...4), Host.current.milliseconds() + 60_000)
-            while world.moments < last, Host.current.milliseconds() < until {
-              Host.current.wait(milliseconds: 200)
+            var (left, thread) = (world.random(1...4), world.thread)
+            world.onMoment = {
+              left -= 1
+              if left == 0 { world.wake(thread) }
             }
-            Host.current.wait(milliseconds: world.random(0...world.pick([5, 2000])))
+            Host.current.wait(milliseconds: 60_000)
+            thread = nil
+            Host.current.wait(milliseconds: world.random(0...world.pick([0, 5, 300, 2000])))
           } else {
             Host.current.wait(milliseconds: world.random(1...40_000))
           }

@@ -71,7 +71,7 @@ struct WholeWorkers {
         WorkerLoop.run { () async -> String in
           do {
             let worker = try Worker(spool, options) { event in
-              if event.name == "checkpoint" { world.moments += 1 }
+              if event.name == "checkpoint" { world.noteMoment() }
               if !process.isDead { world.note("\(event.name) \(event.job?.display ?? "") \(event.fields.text)") }
             }
             worker.signals = StopSignals(SimulatedSurroundings.stopSignals) { process.isDead || process.isTold }
@@ -117,6 +117,28 @@ struct WholeWorkers {
     }
   }
 
+  /// A published payload is damaged, and a person has it fetched again, as `verify --refetch` does.
+  func refetch(_ number: Int, gestures: Int) {
+    play.gesticulate("refetcher \(number)", gestures) { spool in
+      guard let name = try spool.list(.done).randomElement(using: &world.generator),
+        let bytes = try spool.contents(Path(.done, name), limit: Spool.maximumJobFile),
+        let id = Oracle.id(in: bytes), servers.resource(id).versions.count == 1,
+        let file = files?.entries[payload(id)]?.inode, !file.bytes.isEmpty
+      else { return }
+      file.bytes[world.random(0...file.bytes.count - 1)] ^= 1
+      file.durableBytes = file.bytes
+      servers.rotten.insert(id)
+      world.tell("damaged the payload of \(id)")
+      try refetch(name, bytes, spool)
+    }
+  }
+
+  private func refetch(_ name: FileName, _ receipt: [UInt8], _ spool: Spool) throws {
+    guard let verified = receipt.withUnsafeBytes({ JobText($0) }).journal.publication.verified else { return }
+    try Steering(spool).refetch(Path(.done, name), name, verified)
+    world.tell("\(name.display) is to be fetched again")
+  }
+
   // MARK: what must be true
 
   private func payload(_ id: Int) -> [UInt8] { Array("\(1_000_000 + id)".utf8) }
@@ -126,6 +148,7 @@ struct WholeWorkers {
       guard let inode = change.inode, inode.type == S_IFREG else { continue }
       if change.directory === files, let number = Int(String(decoding: change.name, as: UTF8.self)) {
         check(number - 1_000_000, inode, "is published")
+        servers.rotten.remove(number - 1_000_000)
       }
       if change.directory === spool.entries[Array("done".utf8)]?.inode, let id = Oracle.id(in: inode.bytes),
         world.currentName.hasPrefix("worker")
@@ -168,6 +191,7 @@ struct WholeWorkers {
 
   private func checkPayload(_ id: Int, _ what: String) {
     guard let entry = files?.entries[payload(id)] else { return oracle.blame(id, "\(what), without its payload") }
+    if servers.rotten.contains(id) { return }
     check(id, entry.inode, what)
   }
 
@@ -184,6 +208,10 @@ struct WholeWorkers {
         }
         for (name, directory) in try Steering(spool).jobs(for: .retry, in: [.failed]) {
           _ = try Steering(spool).perform(.retry, name, in: directory)
+        }
+        for name in try spool.list(.done) {
+          let receipt = try spool.contents(Path(.done, name), limit: Spool.maximumJobFile) ?? []
+          if let id = Oracle.id(in: receipt), servers.rotten.contains(id) { try refetch(name, receipt, spool) }
         }
       }
       world.run()
@@ -202,6 +230,6 @@ struct WholeWorkers {
   }
 
   private var isSettled: Bool {
-    oracle.places().values.allSatisfy { $0.allSatisfy { $0.place.hasPrefix("done/") } }
+    servers.rotten.isEmpty && oracle.places().values.allSatisfy { $0.allSatisfy { $0.place.hasPrefix("done/") } }
   }
 }

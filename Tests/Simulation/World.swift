@@ -107,8 +107,14 @@ final class World: @unchecked Sendable {
   /// Whether the power was cut in the last ``run()``.
   private(set) var wasCut = false
   private(set) var calls = 0
-  /// How often there was something for a power cut to lose: checkpoints, and other versions of a resource.
-  var moments = 0
+  /// There is something for a power cut to lose now: a checkpoint, or another version of a resource.
+  func noteMoment() { onMoment() }
+  /// Is told of them.
+  var onMoment: () -> Void = {}
+  /// Is told the name of a file that got one more, where names are moved by link and unlink.
+  var onLink: ([UInt8]) -> Void = { _ in }
+  /// Is told whose flush takes long.
+  var onSlowFlush: (Process) -> Void = { _ in }
   /// Is told who dies; nil for all, by a power cut.
   var onDeath: (Process?) -> Void = { _ in }
 
@@ -339,7 +345,10 @@ struct SimulatedHost: HostServices {
   func asleepMilliseconds() -> Int64 { 0 }
   func wait(milliseconds: Int) { world.wait(process, milliseconds: milliseconds) }
   let hasThreads = false
-  func runOnThread(_ body: @escaping @Sendable () -> Void) { world.startThread(process, body) }
+  /// In the end nothing is to be late.
+  func runOnThread(_ body: @escaping @Sendable () -> Void) {
+    if world.isEnding { body() } else { world.startThread(process, body) }
+  }
   func random() -> UInt64 { world.generator.next() }
 }
 

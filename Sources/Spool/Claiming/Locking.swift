@@ -80,6 +80,9 @@ extension Claims {
         return .refused(.unavailable)
       }
       status = try file.status()
+      if isDropped, JobMoves(spool).isBeingDropped(status, at: now) {
+        return .refused(.unfinished(.inUse, until: status.endOfRest(at: now)))
+      }
     }
     return .locked(
       LockedJob(

@@ -64,6 +64,7 @@ struct JobEditor {
     let found = try spool.system.status(spool.root, place.path)
     // A second name in the spool is a move that is not over.
     if found.links > 1, try JobMoves(spool).hasOtherName(found, place) { throw Self.hasMoved(place) }
+    if JobMoves(spool).isBeingDropped(found, at: spool.now()) { throw Self.hasMoved(place) }
     guard found.inode == place.inode, let old = try spool.contents(place.path, limit: Spool.maximumJobFile),
       old.count == found.size
     else { throw Self.hasMoved(place) }
@@ -74,6 +75,8 @@ struct JobEditor {
     try fresh.write(try text(spool.believed(old, of: found)), at: 0)
     if let modified { try fresh.setTimes(to: modified) }
     try fresh.fsync()
+    // The names that led to the old file first, as where a claim is replaced.
+    try spool.flush(place.directory).run()
     // No worker takes either file until this is over. Where it sees no lock, the exchange shows that it was faster.
     _ = try fresh.lock()
     var lock = try spool.system.open(spool.root, place.path, Spool.jobFlags)
@@ -106,21 +109,22 @@ struct JobEditor {
   {
     try spool.system.exchange(spool.root, draft, place.path)
     if isMovedByNobody(try spool.system.status(spool.root, draft), file) { return }
-    // The job had just moved, and another file has its name.
+    // The job had just moved, and another file has its name. If this process was stopped, ours may have been moved on.
+    let now = try JobSearch(spool).places(of: place.name).first { $0.inode == own.inode } ?? place
     do throws(SpoolError) {
-      try spool.system.exchange(spool.root, draft, place.path)
+      try spool.system.exchange(spool.root, draft, now.path)
       if try !spool.system.status(spool.root, draft).isSameFile(as: own) {
-        // Ours has been moved on meanwhile, and a third file has come.
-        try spool.system.exchange(spool.root, draft, place.path)
-        try spool.putBack(draft, at: place.path)
+        // It was moved on only now, and a third file has come.
+        try spool.system.exchange(spool.root, draft, now.path)
+        try spool.putBack(draft, at: now.path)
       }
       // The first exchange may be durable by now.
-      try spool.flush(place.directory).run()
+      try spool.flush(now.directory).run()
     } catch {
       if try spool.system.status(spool.root, draft).isSameFile(as: own) { throw error }
       // The draft's name has the other job. Ours goes, as far as it is there.
-      try? spool.system.unlink(spool.root, place.path, of: own)
-      try spool.putBack(draft, at: place.path)
+      try? spool.system.unlink(spool.root, now.path, of: own)
+      try spool.putBack(draft, at: now.path)
       if error.errno != .noSuchFileOrDirectory { throw error }
     }
     throw Self.hasMoved(place)

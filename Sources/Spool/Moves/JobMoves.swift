@@ -69,17 +69,17 @@ extension JobMoves {
       return true
     case .new:
       if try isAlso(in: [.hold, .urgent], job, source, status, now) { return false }
-      if try isAtEnd(job, source, status, [.done]) { return false }
+      if try isAtEnd(job, source, status, now, [.done]) { return false }
       try removeFormer(of: job, status, in: [.new, .failed, .partial], besides: source)
       return try !completeClaim(source, status)
     case .urgent:
       if try isAlso(in: [.hold], job, source, status, now) { return false }
-      if try isAtEnd(job, source, status, [.done]) { return false }
+      if try isAtEnd(job, source, status, now, [.done]) { return false }
       try removeFormer(of: job, status, in: [.urgent, .new, .failed, .partial], besides: source)
       return try !completeClaim(source, status)
     case .partial:
       if try isAlso(in: [.hold, .urgent, .new], job, source, status, now) { return false }
-      if try isAtEnd(job, source, status, [.done, .failed]) { return false }
+      if try isAtEnd(job, source, status, now, [.done, .failed]) { return false }
       try removeClaims(source, status)
       return true
     case .standing: return try !isAlso(in: [.hold], job, source, status, now)
@@ -95,19 +95,17 @@ extension JobMoves {
     else { return false }
     switch place.directory {
     case .cur: return try completeMove(job, place.path, status)
-    case .new, .urgent: return try isAtEnd(job, place.path, status, [.done])
-    case .partial, .hold, .standing: return try isAtEnd(job, place.path, status, [.done, .failed])
+    case .new, .urgent: return try isAtEnd(job, place.path, status, spool.now(), [.done])
+    case .partial, .hold, .standing: return try isAtEnd(job, place.path, status, spool.now(), [.done, .failed])
     case .done, .failed, .tmp, .workers, .files: return false
     }
   }
 
   /// A move from `cur/` by link and unlink: the file has its new name already, so the claim goes.
   /// - Returns: whether it was so.
-  private func completeMove(
-    _ job: JobName, _ claim: Path, _ status: FileStatus,
-    to directories: [Directory] = [.done, .failed, .partial, .standing, .hold]
-  ) throws(SpoolError) -> Bool {
-    for directory in directories where try !names(of: status, like: job, in: directory).isEmpty {
+  private func completeMove(_ job: JobName, _ claim: Path, _ status: FileStatus) throws(SpoolError) -> Bool {
+    for directory in [Directory.done, .failed, .partial, .standing, .hold]
+    where try !names(of: status, like: job, in: directory).isEmpty {
       try spool.system.unlink(spool.root, claim, of: status)
       return true
     }
@@ -138,11 +136,19 @@ extension JobMoves {
 
   /// The same after a person has moved the claim's name away. Where names are renamed without replacing, there is no
   /// such moment, and a file with several names was dropped by ln(1).
-  private func isAtEnd(_ job: JobName, _ source: Path, _ status: FileStatus, _ ends: [Directory]) throws(SpoolError)
-    -> Bool
-  {
+  ///
+  /// Somebody may also be moving it out of there: `verify --refetch` does.
+  private func isAtEnd(
+    _ job: JobName, _ source: Path, _ status: FileStatus, _ now: Timestamp, _ ends: [Directory]
+  ) throws(SpoolError) -> Bool {
     if spool.kind.isLocal { return false }
-    return try completeMove(job, source, status, to: ends)
+    return try isAlso(in: ends, job, source, status, now)
+  }
+
+  /// Whether a file that no other name in the spool leads to may be on its way out of `tmp/`, by link and unlink. Its
+  /// number of links is about to change, and says nothing of other moves.
+  func isBeingDropped(_ status: FileStatus, at now: Timestamp) -> Bool {
+    !spool.kind.isLocal && status.links > 1 && status.mayBeMoving(at: now)
   }
 
   /// The rename from `new/` or `urgent/` into `cur/`, cut by a power failure: btrfs can have made the second name

@@ -87,7 +87,8 @@ final class PieceRepair: RunningTransfer {
     switch result.end {
     case .cancelled: throw JobStop.cancelled
     case .failed(let reason): failure = mirror.failure(reason, FetchPolicy.Manner(connections: 1))
-    case .complete: failure = Failure(.shortBody, "\(mirror.parts.host) sent a part of a piece")
+    // Of a last piece, the length may be wrong as well.
+    case .complete: failure = Failure(.badResponse, "\(mirror.parts.host) sent a part of a piece")
     case .refused: failure = sink.refusal ?? Failure(.badResponse, "\(mirror.parts.host) sent no such range")
     }
     return (failure, result.isOfOtherServer)

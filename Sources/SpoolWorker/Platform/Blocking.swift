@@ -31,7 +31,8 @@ final class LateAnswers<Key: Hashable, Value: Sendable> {
   func answer(to key: Key, patience: Int64, _ question: @escaping @Sendable () -> Value) -> Value? {
     let known = asked[key]
     guard let answer = known ?? ask(key, question) else { return nil }
-    guard let value = answer.value(within: known == nil ? patience : 0) else { return nil }
+    let wait = known == nil && Host.current.hasThreads ? patience : 0
+    guard let value = answer.value(within: wait) else { return nil }
     asked[key] = nil
     return value
   }
@@ -43,7 +44,7 @@ final class LateAnswers<Key: Hashable, Value: Sendable> {
     guard asked.count < Self.most else { return nil }
     let answer = Answer<Value>()
     asked[key] = answer
-    if Host.current.hasThreads { BlockingThread.run { answer.give(question()) } } else { answer.give(question()) }
+    Host.current.runOnThread { answer.give(question()) }
     return answer
   }
 }

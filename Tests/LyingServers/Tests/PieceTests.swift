@@ -153,6 +153,20 @@ import TestSupport
     #expect(asked[0] == "plain" && asked.dropFirst().allSatisfy { $0 == piece }, "\(asked)")
   }
 
+  /// Only the last piece tells that the first answer was too long.
+  @Test func aLastPieceOfAnotherLength() async throws {
+    let (spool, line) = try spool()
+    let server = try ScriptedServer { request, reply in
+      try Origin(bytes: request.nth == 1 ? Self.bytes + [7, 7, 7] : Self.bytes).answer(request, reply)
+    }
+    try spool.drop("job", "url: \(server.url("/data"))\n\(line)")
+    let first = try await spoolrun("--once", spool.root)
+    #expect(try spool.lastFailure("partial/job")["code"] == "wrong-piece" && spool.payloads == [], "\(first)")
+    try spool.makeDue("job")
+    let second = try await spoolrun("--once", spool.root)
+    #expect(try LargeFile.isPublished(Self.bytes, spool), "\(second) \(spool.listing(of: "job"))")
+  }
+
   /// A server without ranges sends the whole once more.
   @Test func aServerWithoutRanges() async throws {
     let (spool, line) = try spool()

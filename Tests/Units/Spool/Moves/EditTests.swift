@@ -1,4 +1,5 @@
 import Glibc
+import Synchronization
 import SystemPackage
 import TestSupport
 import Testing
@@ -155,6 +156,38 @@ import Testing
       #expect(text != Self.text && text.contains("requeued: 2026-01-01T00:00:00Z\n"), "\(change) \(origin): \(text)")
       #expect(try files(fixture.files, with: "# mine") == ["\(target.rawValue)/x"])
     }
+  }
+
+  /// Another job gets the name just before the exchange, and then the command is stopped for long.
+  @Test func `a person who moves the wrong file meanwhile moves the job`() throws {
+    let root = Mutex("")
+    let step = Counter()
+    let fixture = try Fixture(
+      hook: Probe { [self] call in
+        let root = root.withLock { $0 }
+        if isExchange(call), step.next() == 1 {
+          _ = rename("\(root)/new/x", "\(root)/done/x")
+          try? writeFile("\(root)/new/x", Array("https://host/other\n".utf8))
+        } else if call.kind == .stat, call.path.hasPrefix("tmp/"), access("\(root)/done/x", F_OK) == 0 {
+          _ = rename("\(root)/new/x", "\(root)/hold/x")
+        }
+        return nil
+      })
+    root.withLock { $0 = fixture.files.root }
+    _ = try put(fixture, in: .new)
+    _ = try Steering(fixture.spool).perform(.low, FileName("x"))
+    #expect(try files(fixture.files, with: "# mine") == ["done/x"])
+    #expect(try files(fixture.files, with: "https://host/other") == ["hold/x"])
+  }
+
+  /// After a power cut, btrfs could have the new file by a later name, and the old one by the name that it had before.
+  @Test func `the old file's name is durable before another one has it`() throws {
+    let probe = Probe()
+    let fixture = try Fixture(hook: probe)
+    _ = try put(fixture, in: .new)
+    _ = try Steering(fixture.spool).perform(.low, FileName("x"))
+    let flush = try #require(probe.calls.firstIndex { $0.kind == .fsync && $0.path == "new" })
+    #expect(try flush < #require(probe.calls.firstIndex { isExchange($0) }))
   }
 
   /// Another job has the name where it would go: it has its old text then.

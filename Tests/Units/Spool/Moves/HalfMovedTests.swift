@@ -188,12 +188,52 @@ import Testing
     #expect(files(of: fixture) == ["done/a~4"])
   }
 
-  /// A person has moved the claim's name meanwhile.
+  private static let shared = FileSystemKind(name: "sshfs", sharing: .program)
+
+  /// A person has moved the claim's name meanwhile. Or `verify --refetch` is about to take the receipt away: then the
+  /// other name would be the last one.
   @Test(arguments: [("hold", Gesture.release), ("urgent", .hold), ("partial", .hold), ("new", .high)])
   func `a job that is done does not run again`(directory: String, gesture: Gesture) throws {
-    let fixture = try double("\(directory)/a", "done/a~4", kind: FileSystemKind(name: "sshfs", sharing: .program))
+    let fixture = try double("\(directory)/a", "done/a~4", kind: Self.shared)
+    _ = try Steering(fixture.spool).perform(gesture, FileName("a"))
+    #expect(files(of: fixture) == ["\(directory)/a", "done/a~4"])
+    fixture.spool.clockOffset.store(11, ordering: .relaxed)
     _ = try Steering(fixture.spool).perform(gesture, FileName("a"))
     #expect(files(of: fixture) == ["done/a~4"])
+  }
+
+  /// Two names would be taken for those of another move, made while the dropper removes the one in `tmp/`.
+  @Test func `a job is not claimed or changed before its dropper's move is over`() throws {
+    let text = JobText.finished(Array("http://host/a\n".utf8), on: Self.shared)
+    let fixture = try Fixture(kind: Self.shared)
+    try writeFile(fixture.files.path("new/a"), text)
+    try #require(link(fixture.files.path("new/a"), fixture.files.path("tmp/a")) == 0)
+    _ = try Steering(fixture.spool).perform(.low, FileName("a"))
+    #expect(try fixture.text("new/a") == String(decoding: text, as: UTF8.self))
+    guard case .unfinished = try Claims(fixture.spool).claim(FileName("a"), from: .new, now: .now()) else {
+      Issue.record("claimed")
+      return
+    }
+    // ln(1) is another way to drop a job.
+    guard case .claimed = try Claims(fixture.spool).claim(FileName("a"), from: .new, now: .now() + 11) else {
+      Issue.record("not claimed")
+      return
+    }
+  }
+
+  /// A worker takes the job by its new name between the two steps, and parks it by its old one.
+  @Test func `a job that has come back to its old name keeps it`() throws {
+    let urgent = Mutex("")
+    let fixture = try Fixture(
+      hook: Probe.once(.rename, "partial/a") {
+        _ = unlink(urgent.withLock { $0 })
+        return nil
+      })
+    urgent.withLock { $0 = fixture.files.path("urgent/a") }
+    try writeFile(fixture.files.path("partial/a"), Array("http://host/a\n".utf8))
+    fixture.spool.lacksNoReplace.store(true, ordering: .relaxed)
+    _ = try Steering(fixture.spool).perform(.high, FileName("a"))
+    #expect(files(of: fixture) == ["partial/a"] && fixture.files.names("tmp") == [])
   }
 
   private func files(of fixture: Fixture) -> [String] {
