@@ -214,7 +214,8 @@ extension SignatureTests {
     var result = try await spoolrun("--once", spool.root)
     #expect(result.status == .exited(0) && spool.payloads == ["one", "two"], "\(result)")
     let checked = try spool.lines("standing/list").last { $0.key == "checked" }
-    #expect(checked?["signed"] == "2025-03-01T00:00:00Z")
+    // The clock of gpg goes on from there.
+    #expect(checked?["signed"]?.hasPrefix("2025-03-01T00:0") == true)
     // A new list, and not yet its signature.
     try await shell("echo three >one")
     try await signList("--faked-system-time 20250401T000000")
