@@ -221,7 +221,7 @@ struct Play {
       }
       for id in ids {
         Host.current.wait(milliseconds: 40_000)
-        for _ in 0..<10 where try spool.exists(Path(.new, FileName(left))) {
+        for _ in 0..<10 where try spool.status(.new, FileName(left)) != nil {
           Host.current.wait(milliseconds: world.random(1...20))
         }
         if process.isDead { return }

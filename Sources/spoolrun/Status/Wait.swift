@@ -146,7 +146,8 @@ struct JobsWaitedFor {
     } catch  where spool.isBesideFiles && error.errno == .noSuchFileOrDirectory {}
     // One that failed is newer than a receipt: a job does not run by the name of one that failed.
     if ends.contains(where: { $0.directory == .failed }) { return .failed }
-    if try !ends.isEmpty || hasLeftReceipt(job.name) { return .done }
+    if !ends.isEmpty { return .done }
+    if try hasLeftReceipt(job.name) { return .done }
     defer { job.isMissed = true }
     return job.isMissed ? .gone : nil
   }
