@@ -68,6 +68,25 @@ struct Play {
     }
   }
 
+  /// Holds jobs that wait, and drops others by their names.
+  func swap(_ ids: ClosedRange<Int>) {
+    start("dropper \(ids.lowerBound)") { spool, process in
+      for id in ids {
+        pause(upTo: 5000)
+        let waiting = try spool.list(.new).filter { $0.bytes.first != 0x77 }
+        guard !process.isDead, let name = waiting.randomElement(using: &world.generator) else { continue }
+        // Somebody may have been faster.
+        do { try spool.moveNoReplace(Path(.new, name), Path(.hold, name)) } catch { continue }
+        if let list = pieces(id) { try PieceLists(spool).keep(list) }
+        if process.isDead { return }
+        let place = try Drops(spool).drop(Oracle.text(id) + more(id), as: JobName(name)!)
+        if process.isDead { return }
+        world.tell("dropped \(id) as \(place.name.display) in the place of another")
+        oracle.acknowledge(id)
+      }
+    }
+  }
+
   /// As by cp(1) or an editor, perhaps another user's: a file in `new/` that is whole only after a while.
   func write(_ id: Int) {
     start("writer \(id)") { spool, process in

@@ -103,15 +103,23 @@ final class Oracle {
 
   /// The files of jobs that a person has put into `hold/`.
   private var held: Set<UInt64> = []
+  /// The people who are between the link and the unlink of a move of a file.
+  private var linking: [UInt64: Set<String>] = [:]
 
   /// A person was told that the job is held now.
   func noteHeld(_ place: JobPlace) {
     let found = directory(place.directory)?.entries[Array(place.name.bytes)]?.inode
-    if let found, found.number == place.inode { held.insert(found.number) }
+    // Another one's move may have left the worker its name for now.
+    guard let found, found.number == place.inode else { return }
+    if linking[found.number, default: []].subtracting([world.currentName]).isEmpty { held.insert(found.number) }
   }
 
   /// No worker brings a job on that is held, unless a person moves it again.
   private func checkHeld(_ change: SimulatedDisk.Change) {
+    if let former = change.former { linking[former.number]?.remove(world.currentName) }
+    if let inode = change.inode, inode.links > 1, !world.currentName.hasPrefix("worker") {
+      linking[inode.number, default: []].insert(world.currentName)
+    }
     guard let inode = change.inode ?? change.former, held.contains(inode.number) else { return }
     if !world.currentName.hasPrefix("worker") {
       held.remove(inode.number)

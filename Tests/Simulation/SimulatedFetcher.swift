@@ -137,6 +137,7 @@ final class SimulatedFetcher: Fetcher {
     if exchange.isCancelled { return }
     guard isTaken else { return end(exchange, .refused) }
     exchange.sent += piece.count
+    if exchange.answer.isNew, world.isChance(1, in: 4) { world.noteMoment() }
   }
 
   private func offer(_ exchange: Exchange) {

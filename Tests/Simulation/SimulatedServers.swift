@@ -187,7 +187,7 @@ final class SimulatedServers {
       tellsLength: !world.isChance(1, in: 8), lie: lie == .damage && !hasDigest ? .none : lie, hasDigest: hasDigest,
       hasMirror: world.isChance(1, in: 4),
       places: world.isChance(1, in: 5) ? world.pick([["r\(id)"], ["r\(id)", "q\(id)"]]) : [],
-      alternates: versions.count > 1 && world.isChance(1, in: 3))
+      alternates: versions.count > 1 && world.isChance(1, in: 2))
     resources[id] = resource
     return resource
   }
@@ -255,6 +255,8 @@ final class SimulatedServers {
     var wait: Int
     /// No answer comes.
     var failure: TransferFailure.Code?
+    /// It is of another version than the last one.
+    var isNew = false
     /// The server that a redirect led to.
     var place: String?
     var status = 200
@@ -319,6 +321,7 @@ final class SimulatedServers {
     let host = answer.place ?? host
     if let last = lastServed.updateValue(version.number, forKey: resource.id), last != version.number {
       world.noteMoment()
+      answer.isNew = true
     }
     var range = 0..<version.size
     let etag = "\"\(host)-\(resource.id)-\(version.number)\""

@@ -106,6 +106,10 @@ import Testing
       }
       if let whole, world.isChance(1, in: 4) { whole.restore(1, gestures: 5) }
       if let whole, world.isChance(1, in: 4) { whole.refetch(1, gestures: 4) }
+      if isWhole, world.isChance(1, in: 3) {
+        play.swap(jobs + 1...jobs + 4)
+        jobs += 4
+      }
       if world.isChance(1, in: 3) { play.cancel(1, gestures: 3) }
       if world.isChance(1, in: 2) {
         world.start("power") { _, _ in

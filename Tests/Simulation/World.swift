@@ -107,7 +107,7 @@ final class World: @unchecked Sendable {
   /// Whether the power was cut in the last ``run()``.
   private(set) var wasCut = false
   private(set) var calls = 0
-  /// There is something for a power cut to lose now: a checkpoint, or another version of a resource.
+  /// There is something for a power cut to lose now: a checkpoint, or bytes of another version.
   func noteMoment() { onMoment() }
   /// Is told of them.
   var onMoment: () -> Void = {}

@@ -120,7 +120,9 @@ private final class PieceSink: FetchSink {
       version: RemoteVersion(mirror: mirror.number, size: data.part.length, etag: nil, modified: nil),
       request: data.request)
     switch ResponseVerdict.judge(response, asked) {
-    case .append:
+    case .append(let version):
+      // What is right of a last piece is not, if the file's length is wrong.
+      if let size = version.size, size != data.part.length { return false }
       if case .range(range.lowerBound, _, _) = response.content { return true }
       // Not asked for, but it begins with the piece.
       if range.lowerBound == 0, case .whole = response.content { return true }

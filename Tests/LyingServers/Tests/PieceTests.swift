@@ -153,11 +153,12 @@ import TestSupport
     #expect(asked[0] == "plain" && asked.dropFirst().allSatisfy { $0 == piece }, "\(asked)")
   }
 
-  /// Only the last piece tells that the first answer was too long.
-  @Test func aLastPieceOfAnotherLength() async throws {
+  /// Only the last piece tells that the first answer was too long, or too short.
+  @Test(arguments: [3, -3]) func aLastPieceOfAnotherLength(more: Int) async throws {
     let (spool, line) = try spool()
     let server = try ScriptedServer { request, reply in
-      try Origin(bytes: request.nth == 1 ? Self.bytes + [7, 7, 7] : Self.bytes).answer(request, reply)
+      let wrong = more > 0 ? Self.bytes + [UInt8](repeating: 7, count: more) : Self.bytes.dropLast(-more)
+      try Origin(bytes: request.nth == 1 ? wrong : Self.bytes).answer(request, reply)
     }
     try spool.drop("job", "url: \(server.url("/data"))\n\(line)")
     let first = try await spoolrun("--once", spool.root)
