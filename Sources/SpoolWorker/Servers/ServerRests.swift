@@ -359,8 +359,10 @@ struct ServerRests: Equatable {
   /// How many transfers a server bears that has refused more; nil for one that has not.
   func bears(_ key: String) -> Int? { paces[key].flatMap { $0.most < perHost ? $0.most : nil } }
 
-  /// It bears no more than so many, because it has refused a connection beside them.
+  /// It bears no more than so many, because it has refused a connection beside them. A job that runs without a slot is
+  /// not among them.
   mutating func bears(_ key: String, _ number: Int, at now: Int64) {
+    let number = max(1, number)
     var pace = paces[key] ?? Pace(limit: number, most: perHost, growsAt: 0)
     (pace.most, pace.growsAt) = (max(1, min(pace.most, number, perHost - 1)), now + Self.growth)
     paces[key] = pace

@@ -74,6 +74,13 @@ import Testing
     #expect(rests.limit(of: Self.server) > 3)
   }
 
+  /// By the only job, which runs without a slot of the spool: it was never asked again.
+  @Test func aConnectionBesideNoOtherIsRefused() {
+    var rests = ServerRests(perHost: 1)
+    rests.bears(Self.server, 0, at: 0)
+    #expect(rests.limit(of: Self.server) == 1)
+  }
+
   /// A server that has just answered has perhaps lost one connection.
   @Test func aConnectionThatIsLost() {
     var rests = ServerRests()
