@@ -132,8 +132,10 @@ private struct JobStory {
 }
 
 /// Reads the stories of jobs. It only reads, like ``SnapshotReader``.
-package struct JobStoryReader {
+package final class JobStoryReader {
   private let spool: Spool
+  /// Read once, for what jobs wait for.
+  private var snapshot: SpoolSnapshot?
 
   package init(_ spool: Spool) { self.spool = spool }
 
@@ -184,15 +186,18 @@ package struct JobStoryReader {
   private func story(
     _ place: JobPlace, _ bytes: [UInt8], _ standing: JobStanding, data: UInt64?, isJob: Bool = true
   ) throws(SpoolError) -> JobStory {
-    var wait: WaitReason?
-    if standing == .waiting || standing == .due {
-      let jobs = try SnapshotReader(spool, limit: 1000, receipts: 0).read().jobs.values.joined()
-      wait = jobs.first { $0.name == place.job }?.waits
-    }
-    return JobStory(
+    JobStory(
       job: place.job, isJob: isJob, place: place.display, standing: standing,
       text: bytes.withUnsafeBytes { JobText($0) }, bytes: bytes, data: data, now: spool.now(),
-      waits: wait?.cause == .worker ? nil : wait?.sentence, spool: spool.location)
+      waits: standing == .waiting || standing == .due ? try wait(of: place.job) : nil, spool: spool.location)
+  }
+
+  /// What a job waits for; nil if that is a worker.
+  private func wait(of job: FileName) throws(SpoolError) -> String? {
+    if snapshot == nil { snapshot = try SnapshotReader(spool, limit: 1000, receipts: 0).read() }
+    // Of a long list, not all are read.
+    guard let status = snapshot?.jobs.values.joined().first(where: { $0.name == job }) else { return "waits" }
+    return status.waits?.cause == .worker ? nil : status.waits?.sentence
   }
 }
 

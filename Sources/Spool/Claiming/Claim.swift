@@ -299,7 +299,7 @@ extension Claim {
     } catch  where error.isUnknownRename {
       // Some network file systems cannot exchange. The file that a rename replaces must still be ours, after a copy and
       // flushes that may have hung.
-      guard try ownership() == .ours else {
+      guard try ownership() == .ours, try spool.system.status(spool.root, path).links <= files.identity.links else {
         throw SpoolError(call: .rename, path: path.display, errno: .noSuchFileOrDirectory)
       }
       try spool.system.rename(spool.root, copy, path)

@@ -80,8 +80,8 @@ extension Claims {
         return .refused(.unavailable)
       }
       status = try file.status()
-      if isDropped, JobMoves(spool).isBeingDropped(status, at: now) {
-        return .refused(.unfinished(.inUse, until: status.endOfRest(at: now)))
+      if !isNamed, isDropped || origin == .partial, JobMoves(spool).isBeingDropped(status, at: now) {
+        return .refused(isDropped ? .unfinished(.inUse, until: status.endOfRest(at: now)) : .unavailable)
       }
     }
     return .locked(

@@ -36,7 +36,7 @@ package struct KeptVersions {
   private let current: OutputPath?
   private let output: (JobRequest) -> String?
   /// Files that are read before it is asked which jobs have them.
-  private static let readAtOnce = 16
+  private static let readAtOnce = 1000
 
   /// - Parameters:
   ///   - job: one of the subscription's.
@@ -67,19 +67,23 @@ package struct KeptVersions {
     return try (kept.versions().map(\.verified.signed) + [known]).compactMap { $0 }.max()
   }
 
-  /// The newest first: the first of the list, but of one file the last that was fetched.
+  /// The newest first: the first of the list, but of one file the last that was fetched. They are what this
+  /// subscription has seen: others of such a name are those of an earlier subscription, or a person's. What is done
+  /// before the check that has dropped it has ended counts at the end of the check.
   private func versions() throws(SpoolError) -> [Version] {
-    let keys = request.standing.entries == .file ? [] : subscription.journal.checks.seen
-    let places = Dictionary(zip(keys.map { $0.prefix(FeedEntry.keyLength) }, 0...), uniquingKeysWith: min)
+    let (seen, isOfOneFile) = (subscription.journal.checks.seen, request.standing.entries == .file)
+    let places = Dictionary(zip(seen.map { $0.prefix(FeedEntry.keyLength) }, 0...), uniquingKeysWith: min)
     var found: [FileName: Version] = [:]
     func note(_ path: Path, _ name: FileName) throws(SpoolError) {
-      guard found[name] == nil, name.bytes.count == prefix.count + FeedEntry.keyLength,
+      guard found[name] == nil, JobName(name).map(FeedEntry.isKeyed) == true,
+        name.bytes.count == prefix.count + FeedEntry.keyLength,
         name.bytes.starts(with: prefix), let status = try spool.system.statusIfPresent(spool.root, path),
         let publication = try spool.readableContents(path)?.withUnsafeBytes({ JobText($0) }).journal.publication,
         let receipt = publication.receipt, let verified = publication.verified, let time = publication.receiptTime,
         let output = OutputPath(receipt.output)
       else { return }
-      let place = places[String(decoding: name.bytes.dropFirst(prefix.count), as: UTF8.self)[...]] ?? -1
+      guard let known = places[String(decoding: name.bytes.dropFirst(prefix.count), as: UTF8.self)[...]] else { return }
+      let place = isOfOneFile ? 0 : known
       found[name] = Version(
         path: path, name: name, status: status, receipt: receipt, output: output, verified: verified, time: time,
         age: [Int64(place), -time.seconds, -status.modified, -Int64(status.modifiedNanoseconds)])
@@ -93,21 +97,32 @@ package struct KeptVersions {
   /// - Parameter isStopped: asked between some files and the next, which have to be read.
   package func trim(isStopped: () -> Bool) throws(SpoolError) -> [Outcome] {
     var all = try versions()
-    // Another worker may have published a newer one meanwhile.
-    for _ in 0..<3 {
-      if try !name(all) { break }
-      all = try versions()
+    var outcomes: [Outcome] = []
+    do throws(SpoolError) {
+      // Another worker may have published a newer one meanwhile.
+      for _ in 0..<3 {
+        if try !name(all) { break }
+        all = try versions()
+      }
+    } catch {
+      // Such as on a file system without hard links.
+      let reason = "it cannot bear the name of the file as well: \(error)"
+      outcomes += all.prefix(1).map {
+        Outcome(job: $0.name, receipt: $0.receipt, size: $0.verified.size, reason: reason)
+      }
     }
     // What was published by the file's own name has been replaced.
     let isReplaced = all.first.map(isVersion) ?? false
     let kept = all.filter { !isReplaced || $0.output != current }.prefix(request.standing.keep ?? .max)
     var old = all.reversed().filter { version in !kept.contains { $0.path == version.path } }[...]
-    var outcomes: [Outcome] = []
     while !old.isEmpty, !isStopped() {
-      let read = old.prefix(Self.readAtOnce).map { version in
-        (version, Result { () throws(SpoolError) in try look(version) })
+      var read: [(Version, Result<Look, SpoolError>)] = []
+      for version in old.prefix(Self.readAtOnce) where !isStopped() {
+        read.append((version, Result { () throws(SpoolError) in try look(version) }))
       }
-      old = old.dropFirst(read.count)
+      old = isStopped() ? [] : old.dropFirst(read.count)
+      // Hooks may take all files elsewhere: nothing is removed then, and the jobs need not be read for it.
+      if read.allSatisfy({ isGone($0.1) }), try !isAnyThere(kept) { continue }
       var holders = try holders()
       for (version, look) in read {
         if let outcome = remove(version, look, &holders, kept) { outcomes.append(outcome) }
@@ -131,7 +146,8 @@ package struct KeptVersions {
     guard let current, let newest = all.first, isVersion(newest), let root = try root(of: newest),
       let status = try root.status(newest.output), status.isRegular
     else { return false }
-    if let there = try root.status(current) {
+    let before = try root.status(current)
+    if let there = before {
       if there.isSameFile(as: status) { return false }
       var isOld = request.overwrite != false && there.isReplaceable && there.changed <= newest.time.seconds
       for version in all where !isOld && version.isIn(newest.receipt.directory) && version.output != current {
@@ -140,8 +156,22 @@ package struct KeptVersions {
       if !isOld { return false }
     }
     guard case .sound = try root.check(newest.receipt, newest.verified) else { return false }
+    // What a person has put there while it was read stays.
+    let now = try root.status(current)
+    guard now?.inode == before?.inode, now?.stamp == before?.stamp else { return false }
     try root.name(newest.output, as: current, status)
     return true
+  }
+
+  private func isGone(_ look: Result<Look, SpoolError>) -> Bool {
+    if case .success(.gone) = look { true } else { false }
+  }
+
+  private func isAnyThere(_ versions: some Sequence<Version>) throws(SpoolError) -> Bool {
+    for version in versions {
+      if try root(of: version)?.status(version.output) != nil { return true }
+    }
+    return false
   }
 
   private enum Look {
@@ -225,7 +255,7 @@ extension JobSearch {
     guard FeedEntry.isKeyed(job) else { return nil }
     let key = "-" + String(decoding: job.fileName.bytes.suffix(FeedEntry.keyLength), as: UTF8.self)
     // The first again, for one that goes back there meanwhile.
-    for directory in [Directory.standing, .cur, .hold, .standing] {
+    for directory in [Directory.standing, .cur, .hold, .failed, .standing] {
       for name in try spool.list(directory) {
         guard let order = directory == .cur ? ClaimName(name)?.job : JobName(name),
           JobName(like: order.display, suffix: key) == job, try isStandingOrder(directory, name, where: isWanted),

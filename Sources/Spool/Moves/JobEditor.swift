@@ -110,7 +110,9 @@ struct JobEditor {
     try spool.system.exchange(spool.root, draft, place.path)
     if isMovedByNobody(try spool.system.status(spool.root, draft), file) { return }
     // The job had just moved, and another file has its name. If this process was stopped, ours may have been moved on.
-    let now = try JobSearch(spool).places(of: place.name).first { $0.inode == own.inode } ?? place
+    // Whatever goes wrong with that look, the other file must not stay in `tmp/`.
+    let places = (try? JobSearch(spool).places(of: place.name)) ?? []
+    let now = places.first { $0.inode == own.inode } ?? place
     do throws(SpoolError) {
       try spool.system.exchange(spool.root, draft, now.path)
       if try !spool.system.status(spool.root, draft).isSameFile(as: own) {

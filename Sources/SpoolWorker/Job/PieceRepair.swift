@@ -37,7 +37,7 @@ final class PieceRepair: RunningTransfer {
     log("wrong-pieces", Fields().with("count", wrong.count).with("at", range(wrong[0]).lowerBound))
     try await data.part.makeDurable(environment.durable)
     let mark = try await data.beginReplacing(from: range(wrong[0]).lowerBound)
-    var (left, failures): ([Int], [Failure]) = (wrong, [])
+    var (left, failures, hasParts): ([Int], [Failure], Bool) = (wrong, [], false)
     for hasSent in [false, true] {
       for mirror in mirrors {
         for piece in left where data.hasSent(mirror.number, range(piece)) == hasSent {
@@ -47,6 +47,7 @@ final class PieceRepair: RunningTransfer {
             failures.append(failure)
             break
           }
+          hasParts = true
           if try await isRight(piece) { left.removeAll { $0 == piece } }
         }
       }
@@ -54,7 +55,7 @@ final class PieceRepair: RunningTransfer {
     try await data.endReplacing(from: mark)
     if left.isEmpty { return log("repaired", Fields().with("count", wrong.count)) }
     // No mirror sends a part of the file, so the next request is for all that follows.
-    let hasParts = failures.isEmpty || failures.contains { $0.code != .badResponse }
+    hasParts = hasParts || failures.isEmpty || failures.contains { $0.code != .badResponse }
     if !hasParts { try await data.cutBack(to: range(left[0]).lowerBound) }
     throw failures.last { $0.code != .badResponse }
       ?? Failure(.wrongPiece, "\(left.count) pieces are wrong, the first of them piece \(left[0] + 1) of \(list.count)")
@@ -87,8 +88,10 @@ final class PieceRepair: RunningTransfer {
     switch result.end {
     case .cancelled: throw JobStop.cancelled
     case .failed(let reason): failure = mirror.failure(reason, FetchPolicy.Manner(connections: 1))
-    // Of a last piece, the length may be wrong as well.
-    case .complete: failure = Failure(.badResponse, "\(mirror.parts.host) sent a part of a piece")
+    // Of the last piece, the length may be wrong as well.
+    case .complete:
+      let code: FailureCode = range.upperBound == data.part.length ? .badResponse : .shortBody
+      failure = Failure(code, "\(mirror.parts.host) sent a part of a piece")
     case .refused: failure = sink.refusal ?? Failure(.badResponse, "\(mirror.parts.host) sent no such range")
     }
     return (failure, result.isOfOtherServer)

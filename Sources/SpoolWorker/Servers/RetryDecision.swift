@@ -35,7 +35,8 @@ enum RetryDecision: Equatable {
   ) -> RetryDecision {
     if failure.rest == nil || failure.isServerAway, failure.failureClass == .permanent { return .giveUp }
     let counted = countsEach ? failures + deferrals : failures
-    if failure.burnsAttempt || countsEach, counted >= request.attempts ?? JobRequest.defaultAttempts { return .giveUp }
+    let counts = failure.burnsAttempt || countsEach && failure.rest != nil
+    if counts, counted >= request.attempts ?? JobRequest.defaultAttempts { return .giveUp }
     let next = now + delay(failure, failures: failures, deferrals: deferrals, jitter: jitter)
     if let expires = request.expires, next >= expires { return .giveUp }
     return .wait(until: next)

@@ -122,13 +122,14 @@ struct JobTelling {
   let doubt: ([UInt8]) -> String
 
   func tell(of jobs: [String]) throws {
+    let readers = spools.map { ($0, JobStoryReader($0)) }
     var isFirst = true
     var isComplete = true
     for bytes in RawArguments.bytes(of: jobs) {
       var isFound = false
-      for spool in spools {
+      for (spool, reader) in readers {
         let lines: [[String]]
-        do throws(SpoolError) { lines = try stories(of: bytes, in: spool) } catch {
+        do throws(SpoolError) { lines = try stories(of: bytes, in: spool, reader) } catch {
           throw ExitStatus.failure(error, escaped(spool.location))
         }
         for story in lines {
@@ -144,7 +145,7 @@ struct JobTelling {
     if !isComplete { throw ExitStatus.givenUp.code }
   }
 
-  private func stories(of text: [UInt8], in spool: Spool) throws(SpoolError) -> [[String]] {
+  private func stories(of text: [UInt8], in spool: Spool, _ reader: JobStoryReader) throws(SpoolError) -> [[String]] {
     let jobs = try MeantJobs.by(text, in: [spool], Directory.ofJobs)
     var stories: [[String]] = []
     for name in jobs.names {

@@ -134,7 +134,7 @@ struct GestureOptions: ParsableArguments {
   ///   - confirm: asks whether to go on with so many jobs; nil to ask nobody.
   func run(_ gesture: Gesture, all chosen: [Directory]?, confirm: ((Int) -> Bool)? = nil) throws {
     try NamedSpool.refuse(among: names, of: gesture.command, spool)
-    var runs = try spool.openAll().map { GestureRun(gesture, $0, isVerbose: verbose) }
+    var runs = try spool.openAll(done: gesture == .retry).map { GestureRun(gesture, $0, isVerbose: verbose) }
     do throws(SpoolError) {
       if let chosen {
         var count = 0

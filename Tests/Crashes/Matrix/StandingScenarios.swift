@@ -115,7 +115,15 @@ extension World {
     guard link(last, path) == 0, mkdir(world.spool.path("standing"), 0o700) == 0 else {
       throw TestSupportError("link or mkdir")
     }
-    let order = "url: \(world.base)/a.bin\nevery: 300d\nentries: file\nkeep: 2\n"
+    let order = """
+      url: \(world.base)/a.bin
+      every: 300d
+      entries: file
+      keep: 2
+      checked: 2026-02-01T00:00:00Z entries=1 new=1
+      seen: 0000000000000001 0000000000000000
+
+      """
     try writeFile(world.spool.path("standing/order"), Array(order.utf8))
 
     var problems: [String] = []

@@ -102,6 +102,21 @@ import Testing
     try await sound()
   }
 
+  @Test func `files of a person's job or of an earlier subscription of the same name stay`() async throws {
+    server.put(podcast(1...3))
+    // As many bytes as a key has.
+    try spool.drop("geo-2026b.tar.gz.asc", "\(server.url("/audio/9.mp3"))\noutput: mine\n")
+    try order("first: all\n")
+    try await check()
+    #expect(unlink(spool.path("standing/geo")) == 0)
+    server.put(podcast(5...6))
+    try order("first: all\nkeep: 1\n")
+    try await check()
+    server.put(podcast(5...7))
+    try await check()
+    #expect(spool.payloads == ["geo/1.mp3", "geo/2.mp3", "geo/3.mp3", "geo/7.mp3", "mine"])
+  }
+
   /// Which of them was done first is by chance.
   @Test func `the oldest is the one that is last in the feed`() async throws {
     server.put(podcast(1...3))
