@@ -217,7 +217,8 @@ struct OfferedFile: Equatable, Sendable {
       }
       self.name = name
     } else {
-      name = Self.name(of: urls[0]) ?? "entry-\(entry.key)"
+      // The key of a file's version is another one each time.
+      name = Self.name(of: urls[0]) ?? "entry-\(entry.replaces ? FeedEntry.link(urls[0]) : entry.key)"
     }
   }
 

@@ -47,7 +47,8 @@ enum SpoolOpening {
         // Perhaps a misspelled command, such as `spoolrun statsu`.
         let isPath = location.utf8.contains(0x2F) || access(location, F_OK) == 0
         let doubt = mayBeCommand && !isPath ? "; there is no command of this name either" : ""
-        let advice = "create one with `spoolrun init \(place)`\(doubt)"
+        let gets = origin.isEmpty ? "" : "; what a `spoolrun get` has fetched, the same command checks"
+        let advice = "create one with `spoolrun init \(place)`\(gets)\(doubt)"
         throw ExitStatus.noSpool.after("\(place): no spool there\(origin) (\(error.path): \(error.errno)); \(advice)")
       case .permissionDenied:
         let whose = looked.map { " (as user \($0.st_uid), its owner)" } ?? ""

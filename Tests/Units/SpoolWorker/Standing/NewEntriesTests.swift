@@ -183,6 +183,15 @@ import Transfer
     #expect(try job(docset, "overwrite: no\n").request.overwrite == false)
   }
 
+  @Test func `versions of a file whose URL has no name have one`() throws {
+    let names = try ["1", "2"].map { version in
+      var entry = FeedEntry(identity: version, urls: ["https://a/latest/"])
+      entry.replaces = true
+      return try OfferedFile(entry, from: [list]).name
+    }
+    #expect(names[0] == names[1] && names[0].hasPrefix("entry-"))
+  }
+
   // MARK: times
 
   private let now = Timestamp(seconds: 1_000_000)
