@@ -34,9 +34,9 @@ private struct JobStory {
   // MARK: what it is
 
   private var outcome: String {
-    switch standing {
+    if let waits { return waits }
+    return switch standing {
     case .absent: text.request.isStandingOrder ? "a subscription" : place
-    case .waiting where waits != nil, .due where waits != nil: waits ?? ""
     case .waiting: "waits for a worker"
     case .running(let bytes, let total): "is running" + progress(bytes, total)
     case .due: "waits for a worker; its next attempt is due"
@@ -116,9 +116,9 @@ private struct JobStory {
   // MARK: what comes next
 
   private var advice: String? {
+    if waits != nil { return nil }
     switch standing {
     case .absent, .running, .done: return nil
-    case .waiting where waits != nil, .due where waits != nil: return nil
     case .waiting, .due:
       return "`spoolrun --once \(ShellWords.quoted(Array(spool.utf8)))` runs it, unless a worker does."
     case .retrying: return "`\(command("retry"))` lets it try again now."

@@ -68,8 +68,8 @@ package struct KeptVersions {
   }
 
   /// The newest first: the first of the list, but of one file the last that was fetched. They are what this
-  /// subscription has seen: others of such a name are those of an earlier subscription, or a person's. What is done
-  /// before the check that has dropped it has ended counts at the end of the check.
+  /// subscription has seen: others of such a name are those of an earlier subscription, or a person's. A job that is
+  /// done before its check has ended counts at the end of that check.
   private func versions() throws(SpoolError) -> [Version] {
     let (seen, isOfOneFile) = (subscription.journal.checks.seen, request.standing.entries == .file)
     let places = Dictionary(zip(seen.map { $0.prefix(FeedEntry.keyLength) }, 0...), uniquingKeysWith: min)
@@ -225,12 +225,7 @@ package struct KeptVersions {
       {
         switch try look.get() {
         // The directory of a disk that is not mounted is empty.
-        case .gone:
-          var isAnyThere = false
-          for other in kept where other.isIn(receipt.directory) && !isAnyThere {
-            isAnyThere = try directory.get()?.status(other.output) != nil
-          }
-          if !isAnyThere { return nil }
+        case .gone: if try !isAnyThere(kept.filter { $0.isIn(receipt.directory) }) { return nil }
         case .changed(let reason): result = outcome(reason)
         case .sound(let status):
           if try directory.get()?.remove(version.output, seen: status) != true { return nil }

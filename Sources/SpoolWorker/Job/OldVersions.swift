@@ -1,6 +1,6 @@
 internal import Spool
 
-/// Has versions and episodes go that a subscription does not keep: when one of its jobs is done, and at each check.
+/// Removes what a subscription does not keep any more: when one of its jobs is done, and at each check.
 struct OldVersions {
   let spool: Spool
   let log: @Sendable (Event) -> Void

@@ -153,34 +153,39 @@ import TestSupport
     #expect(asked[0] == "plain" && asked.dropFirst().allSatisfy { $0 == piece }, "\(asked)")
   }
 
+  /// The first attempt ends with a wrong piece, the second one with the file.
+  private func publishesAtTheSecondAttempt(
+    _ server: ScriptedServer, sourceLocation: SourceLocation = #_sourceLocation
+  ) async throws {
+    let (spool, line) = try spool()
+    try spool.drop("job", "url: \(server.url("/data"))\n\(line)")
+    let first = try await spoolrun("--once", spool.root)
+    #expect(
+      try spool.lastFailure("partial/job")["code"] == "wrong-piece" && spool.payloads == [], "\(first)",
+      sourceLocation: sourceLocation)
+    try spool.makeDue("job")
+    let second = try await spoolrun("--once", spool.root)
+    #expect(
+      try LargeFile.isPublished(Self.bytes, spool), "\(second) \(spool.listing(of: "job"))",
+      sourceLocation: sourceLocation)
+  }
+
   /// Only the last piece tells that the first answer was too long, or too short.
   @Test(arguments: [3, -3]) func aLastPieceOfAnotherLength(more: Int) async throws {
-    let (spool, line) = try spool()
     let server = try ScriptedServer { request, reply in
       let wrong = more > 0 ? Self.bytes + [UInt8](repeating: 7, count: more) : Self.bytes.dropLast(-more)
       try Origin(bytes: request.nth == 1 ? wrong : Self.bytes).answer(request, reply)
     }
-    try spool.drop("job", "url: \(server.url("/data"))\n\(line)")
-    let first = try await spoolrun("--once", spool.root)
-    #expect(try spool.lastFailure("partial/job")["code"] == "wrong-piece" && spool.payloads == [], "\(first)")
-    try spool.makeDue("job")
-    let second = try await spoolrun("--once", spool.root)
-    #expect(try LargeFile.isPublished(Self.bytes, spool), "\(second) \(spool.listing(of: "job"))")
+    try await publishesAtTheSecondAttempt(server)
   }
 
   /// A server without ranges sends the whole once more.
   @Test func aServerWithoutRanges() async throws {
-    let (spool, line) = try spool()
     let server = try ScriptedServer { request, reply in
       let bytes = request.nth <= 2 ? Self.flipped(in: 60) : Self.bytes
       try reply.respond("200 OK", body: bytes)
     }
-    try spool.drop("job", "url: \(server.url("/data"))\n\(line)")
-    let first = try await spoolrun("--once", spool.root)
-    #expect(try spool.lastFailure("partial/job")["code"] == "wrong-piece" && spool.payloads == [], "\(first)")
-    try spool.makeDue("job")
-    let second = try await spoolrun("--once", spool.root)
-    #expect(try LargeFile.isPublished(Self.bytes, spool), "\(second) \(spool.listing(of: "job"))")
+    try await publishesAtTheSecondAttempt(server)
   }
 
   /// Its whole begins with the first piece.
