@@ -12,6 +12,9 @@ package struct WorkerOptions: Sendable {
   package var patience = JobRequest.defaultPatience
   /// Connections per transfer, unless the job says otherwise.
   package var connections = 1
+  /// Connections of a transfer that turns out to be slow over one, where neither the job nor ``connections`` asks for
+  /// several. For a person who waits: a worker leaves this at 1.
+  package var connectionsIfSlow = 1
   /// Maximum connections per transfer, whatever the job says.
   package var maxConnections = JobRequest.connectionRange.upperBound
   /// Bytes of memory for transfers over several connections, all together; nil to derive it from the machine's memory

@@ -141,6 +141,9 @@ struct FetchPolicy {
     return gained
   }
 
+  /// From now on as many connections are used, if the next response shows that the server takes them.
+  mutating func useSeveral(_ connections: Int) { manner.connections = connections }
+
   // MARK: fallbacks
 
   /// What else is tried, once each, before the mirror is given up.

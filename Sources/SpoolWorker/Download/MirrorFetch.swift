@@ -19,6 +19,10 @@ final class MirrorFetch: RunningTransfer {
   private var policy: FetchPolicy
   private var chunked: ChunkedFetch?
   private var isStopped = false
+  /// The connections that the rest gets if one is slow; nil if it is to have no more, or has had them.
+  private var connectionsIfSlow: Int?
+  /// The response that is under way over a single connection.
+  private var single: PartSink?
   private(set) var fetched: UInt64 = 0
   private(set) var isOfOtherServer = false
 
@@ -35,10 +39,15 @@ final class MirrorFetch: RunningTransfer {
     self.hasRefusedConnection = hasRefusedConnection
     let request = data.request
     template = FetchRequest(mirror, request, id: id)
-    policy = FetchPolicy(
-      host: mirror.parts.host,
-      connections: mirror.parts.scheme.hasBoundedRanges && bearsMore ? request.connections ?? options.connections : 1,
-      from: data.progress)
+    let mayUseSeveral = mirror.parts.scheme.hasBoundedRanges && bearsMore
+    let connections = request.connections ?? options.connections
+    policy = FetchPolicy(host: mirror.parts.host, connections: mayUseSeveral ? connections : 1, from: data.progress)
+    let isLimited = (request.limitRate ?? options.defaults.limitRate ?? options.limitRate) != nil
+    if mayUseSeveral, request.connections == nil, connections == 1, !isLimited {
+      let rules = options.defaults.servers.perHost
+      let most = rules.most(from: mirror.parts.server, limit: options.perHost) ?? options.perHost
+      connectionsIfSlow = min(options.connectionsIfSlow, most, options.maxConnections)
+    }
   }
 
   func stop() {
@@ -54,7 +63,17 @@ final class MirrorFetch: RunningTransfer {
     chunked.windDown()
   }
 
-  func tick() { chunked?.tick() }
+  func tick() {
+    if let chunked { return chunked.tick() }
+    guard let connectionsIfSlow, connectionsIfSlow > 1, let single, single.isSlow(at: LoopExecutor.milliseconds())
+    else { return }
+    policy.useSeveral(connectionsIfSlow)
+    self.connectionsIfSlow = nil
+    log(
+      "more-connections", Fields().with("connections", connectionsIfSlow).with("reason", "a single one would take long")
+    )
+    engine.cancel(template.id)
+  }
 
   /// Returns when the data is complete, as far as the server tells.
   func run() async throws {
@@ -78,6 +97,8 @@ final class MirrorFetch: RunningTransfer {
     if isPiece { plan.last = data.length + options.firstPiece - 1 }
     try data.checkSpace()
     let sink = PartSink(data, plan: plan, mirror: mirror)
+    if manner.connections == 1 { single = sink }
+    defer { single = nil }
     let result = await engine.fetch(template.asking(for: plan, manner), into: sink)
     fetched += result.bytesReceived
     isOfOtherServer = result.isOfOtherServer
@@ -88,7 +109,9 @@ final class MirrorFetch: RunningTransfer {
     logReplaced(sink)
     if isStopped { throw JobStop.cancelled }
     switch result.end {
-    case .cancelled: throw JobStop.cancelled
+    case .cancelled:
+      if policy.manner == manner { throw JobStop.cancelled }
+      return true  // over several connections now
     case .failed(let failure):
       return try next(failed(mirror.failure(failure, manner), plan, result))
     case .refused: return try await refused(sink, plan, result)
@@ -239,6 +262,8 @@ private final class PartSink: FetchSink {
   /// Why the response, or the rest of its body, was refused.
   private(set) var refusal: ResponseVerdict?
   private(set) var error: (any Error)?
+  /// When its body began, in the loop's milliseconds, where the server says that it sends parts.
+  private var beganInParts: Int64?
 
   init(_ data: PartData, plan: ResumePlan, mirror: MirrorURL) {
     (self.data, self.plan, self.mirror) = (data, plan, mirror)
@@ -276,8 +301,21 @@ private final class PartSink: FetchSink {
   private func begin(_ version: RemoteVersion, _ response: Response) throws {
     try data.begin(version)
     (began, start, statedEnd) = (data.mark, data.position, response.statedEnd)
+    if response.takesRanges { beganInParts = LoopExecutor.milliseconds() }
     // After the size is journaled. A job that waits for space is then not requested again until there is enough.
     try data.checkSpace()
+  }
+
+  /// Milliseconds after which the speed of one connection is known, and for which nobody has to wait for the rest.
+  private static let (trial, patience): (Int64, Int64) = (2000, 5000)
+
+  /// Whether the rest will take long at this speed, and can come in parts instead.
+  func isSlow(at now: Int64) -> Bool {
+    guard let beganInParts, now - beganInParts >= Self.trial, let version = data.version, version.ifRange != nil,
+      !version.ignoresIfRange, let size = version.size, size > data.position
+    else { return false }
+    let speed = Double(data.position &- start) / Double(now - beganInParts)
+    return Double(size - data.position) > speed * Double(Self.patience)
   }
 
   var isFull: Bool { data.isFull }

@@ -52,6 +52,8 @@ package struct Response: Sendable {
   package var lastModified: String?
   /// ``lastModified`` is a strong validator (RFC 9110, 8.8.2.2).
   package var isLastModifiedStrong = false
+  /// The server says that it sends parts of the file (RFC 9110, 14.3).
+  package var takesRanges = false
   /// Seconds that the server asks to wait before the next request (RFC 9110, 10.2.3), whatever its status.
   package var retryAfter: Int?
   /// The media type in lower case, without its parameters.
@@ -100,6 +102,7 @@ package struct Response: Sendable {
     retryAfter =
       head.first("retry-after").flatMap { RetryAfter.seconds($0, sent: head.first("date"), now: now) }
       ?? head.quotaReset(now: now)
+    takesRanges = head.members("accept-ranges").contains { lowercasedASCII($0) == "bytes" }
     let framing = head.framing
     if case .length(let length) = framing { bodyLength = length }
     ending =

@@ -94,7 +94,7 @@ struct Get: ParsableCommand {
     do {
       var mistakes: [JobName] = []
       defer { finish(place, mistakes) }
-      let options = try workerOptions(place)
+      let options = try workerOptions(place, isAlone: items.count == 1)
       if options.defaults.mode == nil {
         for index in items.indices { items[index].usualMode = PayloadMode(umask: mask) }
       }
@@ -137,7 +137,7 @@ struct Get: ParsableCommand {
     return ends
   }
 
-  private func workerOptions(_ place: GetSpool) throws -> WorkerOptions {
+  private func workerOptions(_ place: GetSpool, isAlone: Bool) throws -> WorkerOptions {
     var options = WorkerOptions()
     options.fileSystem = place.traits
     // The person has written the scheme. Redirects lead to http and https only.
@@ -145,6 +145,8 @@ struct Get: ParsableCommand {
     options.userAgent = "spoolrun/\(Spoolrun.configuration.version)"
     options.endsWhenDone = !once
     options.countsEachFailure = job.text("attempts") != nil
+    // As many as a list would have at first.
+    if isAlone { options.connectionsIfSlow = ServerNote.firstTransfers }
     let patience = patience.flatMap { duration($0) } ?? (Terminal.isErrorTerminal ? nil : 900)
     options.longestStandstill = patience.map { Int64($0) * 1000 }
     try options.takeDefaults(of: place.spool, authorities: caFile, login.keys)

@@ -49,4 +49,21 @@ struct SeveralConnectionsNginxTests {
       #expect(try rig.accessLog().contains { $0.status == 503 })
     }
   }
+
+  /// Each connection is slow, and the server takes three.
+  @Test func aSlowFileThatAPersonWaitsForGetsOthersBesideIt() async throws {
+    try await withRig { rig, _ in
+      let data = Array(Self.data.prefix(2_400_000))
+      try rig.publish("slow.bin", data)
+      let scene = try TemporaryDirectory()
+      let result = try await spoolrun(
+        "get", "--verbose", rig.url(.http, "/limited/slow.bin"), environment: ["HOME": scene.path],
+        directory: scene.path)
+      #expect(result.status == .exited(0), "\(result)")
+      #expect(try readFile("\(scene.path)/slow.bin") == data)
+      let log = try rig.accessLog()
+      #expect(result.errors.contains("more-connections"))
+      #expect(log.contains { $0.status == 503 } && log.filter { $0.status == 206 }.count > 4, "\(log)")
+    }
+  }
 }
