@@ -93,7 +93,7 @@ struct WholeWorkers {
     var options = WorkerOptions()
     options.jobs = world.random(1...4)
     (options.perHost, options.perHostGrows) = (servers.perHost, false)
-    options.connections = connections
+    (options.connections, options.connectionsIfSlow) = (connections, 4)
     options.maxMemory = 8 << 20
     (options.chunkSize, options.checkpointBytes) = (chunkSize, checkpointBytes)
     options.entriesProgram = nil
