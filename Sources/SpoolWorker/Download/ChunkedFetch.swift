@@ -26,6 +26,7 @@ final class ChunkedFetch {
   private let window: ChunkWindow
   private let engine: any Fetcher
   private let template: FetchRequest
+  private let isConditional: Bool
   private let log: (String, Fields) -> Void
   private let hasRefusedConnection: (MirrorURL, Failure) -> Void
   private var sources: [Source]
@@ -45,13 +46,15 @@ final class ChunkedFetch {
   ///   - mirrors: the first is the one that sent the latest data.
   ///   - template: a request of this job. Its id and the ids after it, one for each connection, are reserved for the
   ///     job.
+  ///   - isConditional: whether requests name the validator of the data.
   ///   - hasRefusedConnection: called for each connection that is given up while others go on.
   init(
     _ data: PartData, to end: UInt64, _ share: MemoryBudget.Share, first: ChunkPlan.Estimate, mirrors: [MirrorURL],
-    engine: any Fetcher, template: FetchRequest,
+    engine: any Fetcher, template: FetchRequest, isConditional: Bool,
     log: @escaping (String, Fields) -> Void, hasRefusedConnection: @escaping (MirrorURL, Failure) -> Void
   ) {
-    (self.data, self.engine, self.template, self.log) = (data, engine, template, log)
+    (self.data, self.engine, self.log) = (data, engine, log)
+    (self.template, self.isConditional) = (template, isConditional)
     self.hasRefusedConnection = hasRefusedConnection
     let plan = ChunkPlan(data.length..<end, connections: share.connections, largest: share.largest, first)
     window = ChunkWindow(data, plan: plan)
@@ -93,13 +96,13 @@ final class ChunkedFetch {
   /// To be called a few times a second, because only time shows that a connection is too slow.
   func tick() {
     // No running request can contribute any more.
-    if window.plan.isFinished { finish(.whole) }
+    if end != nil || window.plan.isFinished { finish(.whole) }
     fill()
   }
 
+  /// Also later, because a request that its server's pace held may not have begun yet.
   private func finish(_ end: End) {
-    guard self.end == nil else { return }
-    self.end = end
+    self.end = self.end ?? end
     for connection in leadsTo.indices { engine.cancel(template.id + UInt64(connection)) }
   }
 
@@ -129,7 +132,7 @@ final class ChunkedFetch {
       finish(.again(.askUnbounded, "the responses have no validator to compare"))
     }
     plan.last = request.range.upperBound - 1
-    if source.ignoresIfRange { plan.ifRange = nil }
+    if source.ignoresIfRange || !isConditional { plan.ifRange = nil }
     let sink = ChunkSink(data, window, request, plan: plan, mirror: source.mirror)
     var fetch = template
     fetch.id += UInt64(connection)

@@ -124,6 +124,7 @@ extension Failure {
   private static func advice(_ status: Int) -> String {
     switch status {
     case 202: ": the file is not ready yet"
+    case 304: ": it compared the file with a condition in the request"
     case 300...399: ", a redirect without a usable Location"
     case 407: ": it requires credentials"
     case 403: ": forbidden"

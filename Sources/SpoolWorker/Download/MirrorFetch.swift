@@ -16,6 +16,7 @@ final class MirrorFetch: RunningTransfer {
   private let memory: MemoryBudget
   private let log: (String, Fields) -> Void
   private let hasRefusedConnection: (MirrorURL, Failure) -> Void
+  private let isAlone: Bool
   private var policy: FetchPolicy
   private var chunked: ChunkedFetch?
   private var isStopped = false
@@ -26,15 +27,18 @@ final class MirrorFetch: RunningTransfer {
   private(set) var fetched: UInt64 = 0
   private(set) var isOfOtherServer = false
 
-  /// - Parameter bearsMore: whether the mirror's server takes several connections, as far as that is known.
+  /// - Parameters:
+  ///   - isAlone: the mirror has to send all of the data. It does not continue that of another one.
+  ///   - bearsMore: whether the mirror's server takes several connections, as far as that is known.
   init(
-    _ mirror: MirrorURL, with others: [MirrorURL], _ data: PartData, engine: any Fetcher, id: UInt64,
+    _ mirror: MirrorURL, with others: [MirrorURL], isAlone: Bool = false, _ data: PartData, engine: any Fetcher,
+    id: UInt64,
     options: WorkerOptions, memory: MemoryBudget, bearsMore: Bool = true, log: @escaping (String, Fields) -> Void,
     hasRefusedConnection: @escaping (MirrorURL, Failure) -> Void = { _, _ in }
   ) {
-    (self.data, self.mirror) = (data, mirror)
+    (self.data, self.mirror, self.isAlone) = (data, mirror, isAlone)
     // Bytes of two servers may be joined only if a digest proves the whole in the end.
-    self.others = data.request.expected.provesContent ? others : []
+    self.others = data.request.expected.provesContent && !isAlone ? others : []
     (self.engine, self.options, self.memory, self.log) = (engine, options, memory, log)
     self.hasRefusedConnection = hasRefusedConnection
     let request = data.request
@@ -89,11 +93,13 @@ final class MirrorFetch: RunningTransfer {
   private func askOnce() async throws -> Bool {
     if isStopped { throw JobStop.cancelled }
     let manner = policy.manner
-    var plan = manner.isWhole || manner.isDecoding ? .fresh : data.plan(for: mirror.number)
+    let isOfOther = isAlone && data.version.map { $0.mirror != mirror.number } ?? false
+    let isWhole = manner.isWhole || isOfOther
+    var plan = isWhole || manner.isDecoding ? .fresh : data.plan(for: mirror.number)
     if !manner.isConditional { plan.ifRange = nil }
     // The response to a first small piece shows whether several connections can be used. They cannot if the data is not
     // continued.
-    let isPiece = manner.connections > 1 && plan.offset == data.position && (data.length == 0 || !manner.isWhole)
+    let isPiece = manner.connections > 1 && plan.offset == data.position && (data.length == 0 || !isWhole)
     if isPiece { plan.last = data.length + options.firstPiece - 1 }
     try data.checkSpace()
     let sink = PartSink(data, plan: plan, mirror: mirror)
@@ -206,9 +212,11 @@ final class MirrorFetch: RunningTransfer {
       return try next(.again(.askUnbounded, "other transfers have the memory: see --max-memory"))
     }
     defer { memory.giveBack(share) }
+    var template = template.asking(for: plan, manner)
+    template.needsFreshConnection = false
     let fetch = ChunkedFetch(
-      data, to: size, share, first: estimate, mirrors: [mirror] + others, engine: engine,
-      template: template.asking(for: plan, manner), log: log, hasRefusedConnection: hasRefusedConnection)
+      data, to: size, share, first: estimate, mirrors: [mirror] + others, engine: engine, template: template,
+      isConditional: manner.isConditional, log: log, hasRefusedConnection: hasRefusedConnection)
     chunked = fetch
     let end = await fetch.run()
     chunked = nil
@@ -225,7 +233,8 @@ final class MirrorFetch: RunningTransfer {
     switch end {
     case .whole: break
     case .stopped: throw JobStop.cancelled
-    case .failed(let failure as Failure): return try next(.failed(failure))
+    case .failed(let failure as Failure):
+      return try next(.failed(failure, wasConditional: manner.isConditional && data.version?.ifRange != nil))
     case .failed(let error): throw error
     case .again(let change, let reason, let offset):
       if let offset { try await data.cutBack(to: offset) }

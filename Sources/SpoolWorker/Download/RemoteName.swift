@@ -92,5 +92,6 @@ private final class HeadSink: FetchSink {
   }
 
   func append(_ bytes: UnsafeRawBufferPointer) -> Bool { false }
-  var hasAll: Bool { true }
+  /// ``accept(_:)`` ends the fetch; before it, nothing has come.
+  var hasAll: Bool { false }
 }

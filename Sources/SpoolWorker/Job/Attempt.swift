@@ -49,7 +49,11 @@ final class Attempt {
   /// Takes the job to `done/`, or ends the attempt otherwise. Throws nothing, because each error leads to an
   /// ``Ending``.
   func run() async -> AttemptEnd {
-    defer { data?.leaveSpace() }
+    defer {
+      data?.leaveSpace()
+      // The cookies that servers set during the attempt.
+      environment.startedEngine?.forget(id << 6)
+    }
     do {
       return try await takeToDone()
     } catch {
@@ -176,7 +180,10 @@ extension Attempt {
     (request.urls, request.standing) = ([url], StandingOrder())
     let mirrors = try MirrorURL.all(of: request, environment.options.protocols)
     let file = try ScratchFile(claim.spool)
-    let fetch = ListFetch(request, mirrors, of: claim, environment, attempt: id)
+    // A subscription is not given up; a job is, like for its own servers.
+    let patience: ServerRests.Patience =
+      claim.isStandingOrder ? .endless : environment.patience(of: request, knownSince: claim.knownSince?.seconds)
+    let fetch = ListFetch(request, mirrors, of: claim, environment, attempt: id, patience)
     transfer = fetch
     defer {
       account.fetched += fetch.fetched

@@ -64,8 +64,6 @@ final class JobFetch: RunningTransfer {
   /// no mirror is left.
   func run() async throws {
     defer {
-      // The cookies that servers set during the attempt, and its rate.
-      environment.startedEngine?.forget(requests)
       environment.startedEngine?.limit(group: requests, to: nil, of: nil)
     }
     var failures = try await tryMirrors()
@@ -99,8 +97,14 @@ final class JobFetch: RunningTransfer {
   /// out those whose server rests.
   /// - Returns: the failure of each mirror; empty when the data is whole and verified.
   private func tryMirrors() async throws -> [Failure] {
-    let mirrors = plan.mirrors
+    var mirrors = plan.mirrors
     var failures: [Failure] = []
+    // After a mismatch each mirror has to send all of the data alone, so that a wrong mirror cannot spoil the data of
+    // the others.
+    let hasMismatched = data.claim.text.journal.attempts.mismatches > 0
+    if hasMismatched, let own = mirrors.firstIndex(where: { $0.number == data.version?.mirror }) {
+      mirrors.insert(mirrors.remove(at: own), at: 0)
+    }
     let claim = data.claim
     let patience = environment.patience(of: plan.request, knownSince: claim.knownSince?.seconds)
     if let wait = try environment.servers.wait(attempt, of: mirrors, patience) { throw JobStop.waits(wait) }
@@ -112,11 +116,10 @@ final class JobFetch: RunningTransfer {
       }
       do {
         try begin(mirror)
-        // After a mismatch each mirror has to send all of the data alone, so that a wrong mirror cannot spoil the data
-        // of the others.
-        let isAlone = data.claim.text.journal.attempts.mismatches > 0 || failures.contains { $0.code.isMismatch }
+        let isAlone = hasMismatched || failures.contains { $0.code.isMismatch }
         try await dropWrongPieces()
-        try await ask(mirror, with: isAlone ? [] : mirrors[(index + 1)...].filter(\.parts.scheme.hasBoundedRanges))
+        let others = mirrors[(index + 1)...].filter(\.parts.scheme.hasBoundedRanges)
+        try await ask(mirror, with: others, isAlone: isAlone)
         try await repair(mirrors, patience)
         try await verification.run()
         return []
@@ -147,9 +150,9 @@ final class JobFetch: RunningTransfer {
   }
 
   /// - Parameter others: mirrors that may be used too if there are several connections.
-  private func ask(_ mirror: MirrorURL, with others: [MirrorURL]) async throws {
+  private func ask(_ mirror: MirrorURL, with others: [MirrorURL], isAlone: Bool) async throws {
     let fetch = MirrorFetch(
-      mirror, with: others, data, engine: try environment.engine(), id: requests,
+      mirror, with: others, isAlone: isAlone, data, engine: try environment.engine(), id: requests,
       options: environment.options, memory: environment.memory, bearsMore: environment.servers.bearsMore(mirror)
     ) { [unowned self] in
       log($0, $1)

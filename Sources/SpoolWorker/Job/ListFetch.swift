@@ -13,6 +13,7 @@ final class ListFetch: RunningTransfer {
   private let environment: JobEnvironment
   private let attempt: UInt64
   private let claim: Claim
+  private let patience: ServerRests.Patience
   private var id: UInt64 { attempt << 6 }
   private var engine: (any Fetcher)?
   private var isStopped = false
@@ -21,9 +22,9 @@ final class ListFetch: RunningTransfer {
 
   init(
     _ request: JobRequest, _ mirrors: [MirrorURL], of claim: Claim, _ environment: JobEnvironment, attempt: UInt64,
-    ifChangedSince known: Journal.ListVersion? = nil
+    _ patience: ServerRests.Patience = .endless, ifChangedSince known: Journal.ListVersion? = nil
   ) {
-    (self.request, self.mirrors, self.claim) = (request, mirrors, claim)
+    (self.request, self.mirrors, self.claim, self.patience) = (request, mirrors, claim, patience)
     self.known = known
     (self.environment, self.attempt) = (environment, attempt)
   }
@@ -38,9 +39,9 @@ final class ListFetch: RunningTransfer {
   func run(into file: ScratchFile) async throws -> (Journal.ListVersion, name: String?)? {
     var failures: [Failure] = []
     let servers = environment.servers
-    if let wait = try servers.wait(attempt, of: mirrors, .endless) { throw JobStop.waits(wait) }
+    if let wait = try servers.wait(attempt, of: mirrors, patience) { throw JobStop.waits(wait) }
     for mirror in mirrors {
-      if let rest = servers.obstacle(attempt, mirror, .endless) {
+      if let rest = servers.obstacle(attempt, mirror, patience) {
         failures.append(rest)
         continue
       }
@@ -49,7 +50,7 @@ final class ListFetch: RunningTransfer {
         servers.answered(attempt, mirror)
         return outcome
       } catch let failure as Failure {
-        let failure = servers.judged(failure, isOfOther: isOfOtherServer, of: attempt, mirror, claim, .endless)
+        let failure = servers.judged(failure, isOfOther: isOfOtherServer, of: attempt, mirror, claim, patience)
         if failure.code.isOfAllServers { throw failure }
         failures.append(failure)
       }
@@ -85,11 +86,12 @@ final class ListFetch: RunningTransfer {
         )
       }
       let isCoded = problem.code == .encoded && !policy.manner.isDecoding
+      let hasFamily = !mirror.isAddress && environment.options.network.addressFamily == .any
       // What came is not continued, so it counts as nothing.
       _ = try policy.after(
         isCoded
           ? .again(.askDecoded, problem.reason)
-          : .failed(problem, family: mirror.isAddress ? nil : result.addressFamily),
+          : .failed(problem, family: hasFamily ? result.addressFamily : nil),
         .init(length: 0, generation: 0))
     }
   }

@@ -38,6 +38,7 @@ final class PieceRepair: RunningTransfer {
     try await data.part.makeDurable(environment.durable)
     let mark = try await data.beginReplacing(from: range(wrong[0]).lowerBound)
     var (left, failures, hasParts): ([Int], [Failure], Bool) = (wrong, [], false)
+    var mirrors = mirrors
     for hasSent in [false, true] {
       for mirror in mirrors {
         for piece in left where data.hasSent(mirror.number, range(piece)) == hasSent {
@@ -45,6 +46,7 @@ final class PieceRepair: RunningTransfer {
           judge(mirror, failure, isOfOther)
           if let failure {
             failures.append(failure)
+            mirrors.removeAll { $0.number == mirror.number }
             break
           }
           hasParts = true

@@ -247,7 +247,7 @@ final class Servers {
   func awaited(after failure: Failure, of request: JobRequest) -> [String] {
     if failure.code == .noNetwork { return [ServerRests.network] }
     guard failure.rest != nil else { return [] }
-    return request.urls.compactMap { try? URLParts($0.text) }.flatMap(way)
+    return (request.urls + [request.signature].compactMap { $0 }).compactMap { try? URLParts($0.text) }.flatMap(way)
   }
 
   // MARK: what a person hears, once for each outage

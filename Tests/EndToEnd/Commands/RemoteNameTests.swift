@@ -1,3 +1,4 @@
+import Glibc
 import TestSupport
 import Testing
 
@@ -10,6 +11,10 @@ import Testing
       switch parts.first {
       case "to": try reply.respond("302 Found", ["Location: /final/real%20name.iso?token=s3cret"], body: [])
       case "headless" where request.method == "HEAD" && parts.last == "cut": try reply.finish()
+      case "slow":
+        // Longer than it is waited for a surplus behind what is announced.
+        usleep(1_300_000)
+        try reply.respond("200 OK", ["Content-Disposition: attachment; filename=got.bin"], body: [])
       case "headless" where request.method == "HEAD":
         try reply.respond("\(parts.count > 1 ? parts[1] : "405") No", body: [])
       case "headless": try reply.respond("200 OK", ["Content-Disposition: attachment; filename=got.bin"], body: [1])
@@ -39,7 +44,7 @@ import Testing
     ("named?attachment;filename=%22/etc/passwd%22", "passwd"),
     ("plain.bin", "plain.bin"), ("named?inline", "named"), ("to", "real name.iso"), ("headless", "got.bin"),
     ("headless?400", "got.bin"), ("headless?403", "got.bin"), ("headless?404", "got.bin"), ("headless?500", "got.bin"),
-    ("headless?cut", "got.bin"),
+    ("headless?cut", "got.bin"), ("slow", "got.bin"),
   ])
   func `the server's name is cleaned, written into the job and said`(target: String, name: String) async throws {
     let server = try Self.server()

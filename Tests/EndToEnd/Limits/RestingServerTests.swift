@@ -233,6 +233,26 @@ import Testing
   // MARK: patience
 
   /// As if the server had been away for three days: its jobs are given up together, and a person hears it once.
+  @Test func `the server of a job's signature is waited for as long as the job's own`() async throws {
+    let server = try ScriptedServer { try $1.respond("200 OK", body: payload) }
+    let dead = try DeadPort()
+    let spool = try TemporarySpool()
+    let since = try await runTool(["/usr/bin/date", "-u", "-d", "-3 days", "+%FT%TZ"]).output.filter { $0 != "\n" }
+    try writeFile(
+      spool.path("partial/job"),
+      Array(
+        """
+        url: \(server.url("/data"))
+        signature: http://127.0.0.1:\(dead.port)/data.sig
+        patience: 2d
+        failed: \(since) attempt=1 class=temporary code=connect at=0 retry=\(since) burned=no reason=x
+
+        """.utf8))
+    let result = try await spoolrun("--once", spool.root)
+    #expect(result.status == .exited(1), "\(result)")
+    #expect(try spool.lastFailure("failed/job")["code"] == "server-away")
+  }
+
   @Test(arguments: [("", 0), ("patience: 2d\n", 20)])
   func `a server that is away for too long`(text: String, failed: Int) async throws {
     let dead = try DeadPort()

@@ -109,6 +109,21 @@ import TestSupport
     #expect(second.requests.map(ask) == ["range 2000", "plain"])
   }
 
+  /// The first mirror has a version that differs in one of its first bytes, and never sends all of it.
+  @Test func aWrongMirrorSpoilsNoRightOneAfterAMismatch() async throws {
+    var other = payload
+    other[100] ^= 1
+    let first = try ScriptedServer { [other] request, reply in
+      guard request.rangeStart == nil else { return try reply.respond("500 Internal Server Error", body: []) }
+      try Origin(bytes: other, etag: nil).answerAndCut(request, reply, after: 4000)
+    }
+    let second = try ScriptedServer { try Origin(etag: nil).answer($0, $1) }
+    let spool = try await fetch(
+      [first.url("/data"), second.url("/data")], "crc32: \(hex8(independentCRC32(payload)))\n")
+    #expect(digest(try spool.payload("data")) == digest(payload), "\(spool.listing(of: "job"))")
+    #expect(second.requests.last.map(ask) == "plain")
+  }
+
   /// Without a validator nothing tells what the next piece would be of: it isn't asked for, and bytes from 0 are not
   /// taken for it.
   @Test func aPieceWithoutAValidatorIsNotGoneOnWith() async throws {

@@ -108,6 +108,19 @@ import TestSupport
     #expect(try spool.lines("done/job").last { $0.key == "response" }?["if-range"] == "ignored")
   }
 
+  /// Some servers fail on the field. Then pieces are asked for without it, as the whole is.
+  @Test func ifRangeIsAnError() async throws {
+    let server = try ScriptedServer { request, reply in
+      guard request.value("if-range") == nil else { return try reply.respond("500 Internal Server Error", body: []) }
+      try Origin(bytes: LargeFile.bytes).answer(request, reply)
+    }
+    let spool = try TemporarySpool()
+    try spool.drop("job", "\(server.url("/data"))\n")
+    let result = try await LargeFile.fetch(spool, "--connections", "4")
+    #expect(try LargeFile.isPublished(LargeFile.bytes, spool), "\(result)")
+    #expect(try spool.lines("done/job").last { $0.key == "done" }?["attempts"] == "1")
+  }
+
   /// One request never gets an answer: long before its time-out of 60 s, its bytes are asked for on another connection.
   @Test func oneStalls() async throws {
     let server = try ScriptedServer { request, reply in
