@@ -108,7 +108,7 @@ struct NoticeExampleTests {
     try #require(chmod("\(tools.path)/\(program)", 0o755) == 0)
     // Without the machine's own sendmail.
     try await runTool(
-      ["/bin/sh", "-euc", "for p in tr id uname cat sh date timeout; do ln -s \"$(command -v $p)\" $p; done"],
+      ["/bin/sh", "-euc", "for p in tr id uname cat sed sh date timeout; do ln -s \"$(command -v $p)\" $p; done"],
       directory: tools.path)
     let hook = spool.path("hooks/failed")
     let text = String(decoding: try readFile(hook), as: UTF8.self)
@@ -122,6 +122,7 @@ struct NoticeExampleTests {
       let head =
         hasSendmail ? ["-i -t", "To: me@example.org", "Subject: \(subject)"] : ["-s \(subject) -- me@example.org"]
       #expect(mail.starts(with: head) && mail.contains("job:       \(name)"), "\(mail)")
+      #expect(mail.contains { $0.hasSuffix(code == "malformed" ? " --failed" : " -- 'bad\"\\'") }, "\(mail)")
       #expect(!mail.contains { $0.hasPrefix("X-Evil") || $0.contains("s3cret") }, "\(mail)")
       let url = mail.first { $0.hasPrefix("url: ") }
       #expect((url?.hasSuffix("/404") ?? false) == (code == "http-404"), "\(mail)")

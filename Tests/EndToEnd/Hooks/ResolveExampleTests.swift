@@ -144,6 +144,7 @@ struct ResolveExampleTests {
     let spool = try await spool("resolve", "resolve-huggingface")
     try spool.drop("a", "resolve: huggingface owner/name main sub/model v1.bin\noutput: a\n")
     try spool.drop("b", "resolve: huggingface owner/other main x\noutput: b\n")
+    try spool.drop("c", "resolve: huggingface owner/name main ../../../other/resolve/main/x\noutput: c\n")
     let environment = [
       "HF_ENDPOINT": server.url(""), "HF_TOKEN": "hf_t0ken", "HF_REPOSITORIES": "owner/name",
     ]
@@ -152,6 +153,7 @@ struct ResolveExampleTests {
     #expect(server.requests.allSatisfy { $0.target == "/owner/name/resolve/main/sub/model%20v1.bin" })
     #expect(try spool.lines("done/a").last { $0.key == "verified" }?["sha256"] == String(digest))
     #expect(try spool.lastFailure("failed/b")["code"] == "unresolvable", "\(result)")
+    #expect(try spool.lastFailure("failed/c")["code"] == "unresolvable", "\(result)")
     #expect(try spool.files(with: ["t0ken", "signature"], except: []) == [] && !result.errors.contains("t0ken"))
   }
 }
