@@ -46,6 +46,8 @@ package struct WorkerOptions: Sendable {
   package var endsWhenDone = false
   /// Whether failures of servers use up `attempts:` like any other: a person who waits has said how often to try.
   package var countsEachFailure = false
+  /// Whether the URL of a server that has never answered is taken for a mistake, so that its failure is final.
+  package var expectsMistakes = false
   /// Such a worker also ends after so many milliseconds without a byte; nil for never.
   package var longestStandstill: Int64?
   package var defaults = JobRequest()

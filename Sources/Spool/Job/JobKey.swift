@@ -83,7 +83,7 @@ package struct JobKey: Sendable {
   }
 
   /// The key that `head`, what a line has before its colon, spells, and the host behind its `@`.
-  static func find(_ head: Substring) -> (key: JobKey, host: String?)? {
+  package static func find(_ head: Substring) -> (key: JobKey, host: String?)? {
     let parts = head.split(at: "@", maxSplits: 1, omittingEmptySubsequences: false)
     guard let key = byName[String(parts[0])], parts.count == 1 || key.mayNameHost else { return nil }
     return (key, parts.count == 2 ? String(parts[1]) : nil)

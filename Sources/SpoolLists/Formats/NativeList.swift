@@ -55,17 +55,19 @@ struct NativeList: LineFormat {
     case .job(let stanza): try grow(stanza, line)
     case _ where line.isIndented && LineLooks.isOption(line.text):
       throw Defect(line: line.number, reason: "an option as in aria2's input files: use --format aria2 for these")
-    case _ where !LineLooks.isKey(content):
+    case _ where !LineLooks.isKey(content) || LineLooks.isURLWithoutSlash(content):
       // As a comment, it is counted.
       try skip(ListLine(text: "#", number: line.number))
       throw Defect(line: line.number, reason: LineLooks.odd(content))
     case .none: block = .job(Stanza(line))
     case .url(let stanza, isFirst: true): try grow(stanza, line)
-    case .url(_, isFirst: false):
+    case .url(let stanza, isFirst: false):
       // It may be meant for the last of them, so that cannot be used either.
       block = .refused
       throw Defect(
-        line: line.number, reason: "after several URLs: put a blank line before each job of more than one line")
+        line: line.number,
+        reason: "after several URLs: put a blank line before each job of more than one line; without it, the URL in "
+          + "line \(stanza.line) cannot be used either")
     case .refused: break
     }
     return nil

@@ -106,6 +106,12 @@ enum LineLooks {
     return !scheme.isEmpty && (rest.starts(with: "://".utf8) || rest.starts(with: ":?".utf8))
   }
 
+  /// `htp:/host/path`, where `htp` is no key.
+  static func isURLWithoutSlash(_ line: Substring) -> Bool {
+    let name = line.prefix(before: ":")
+    return line.utf8[name.endIndex...].starts(with: ":/".utf8) && JobKey.find(name) == nil
+  }
+
   /// What a line seems to be that is neither a URL nor `key: value`.
   static func odd(_ line: Substring) -> String {
     let isRow = line.prefix(before: ",;\t").endIndex < line.endIndex

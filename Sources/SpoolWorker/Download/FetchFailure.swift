@@ -116,9 +116,10 @@ extension Failure {
     let names = schemes.isEmpty ? "" : " by \(schemes.joined(separator: ", "))"
     let isOurs = schemes.isEmpty || schemes.contains { ["basic", "digest"].contains($0.lowercasedASCII) }
     if isOurs, url.hasLogin { return "it refuses the login\(names)" }
-    let own = isOurs ? "\(url.scheme)://USER:PASSWORD@HOST/… or " : ""
-    let get = isOurs ? "; for spoolrun get: --user or --netrc" : ""
-    return "it requires a login\(names): write \(own)header: Authorization: … in the job\(get)"
+    let field = "header: Authorization: …"
+    if !isOurs { return "it requires a login\(names): write \(field) in the job" }
+    return "it requires a login\(names): `get` takes it by --netrc or --user; for a job write netrc: FILE in "
+      + "defaults, or \(field) in the job"
   }
 
   private static func advice(_ status: Int) -> String {

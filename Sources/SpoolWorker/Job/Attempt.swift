@@ -277,7 +277,8 @@ extension Attempt {
 
   private func write(_ failure: Failure) throws(SpoolError) -> FailureRecord {
     let journal = claim.history
-    let failure = RetryDecision.believed(failure, mismatches: journal.attempts.mismatches)
+    let attempts = journal.attempts
+    let failure = RetryDecision.believed(failure, mismatches: attempts.mismatches, last: attempts.lastFailure)
     // Deliveries have attempts of their own.
     let number = failure.code == .deliver ? journal.attempts.failedDeliveries + 1 : account.number
     let decision = retryDecision(after: failure, failures: number)

@@ -28,7 +28,8 @@ final class JobEnvironment {
     shareRates()
   }
   private(set) lazy var servers: Servers = Servers(
-    spool, perHost: options.perHost, log: log, isForPerson: options.only != nil
+    spool, perHost: options.perHost, log: log, isForPerson: options.only != nil,
+    expectsMistakes: options.expectsMistakes
   ) { [unowned self] in
     way(to: $0)
   } running: { [unowned self] in

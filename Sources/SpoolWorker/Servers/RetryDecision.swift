@@ -14,13 +14,20 @@ enum RetryDecision: Equatable {
   /// The time of the next attempt; nil if the job is given up.
   var next: Timestamp? { if case .wait(let until) = self { until } else { nil } }
 
-  /// Returns `failure`, but as the permanent `mismatch` if there were too many mismatches.
-  /// - Parameter mismatches: the number of mismatches in earlier attempts.
-  static func believed(_ failure: Failure, mismatches: Int) -> Failure {
-    guard failure.code.isMismatch, mismatches + 1 >= maximumMismatches else { return failure }
+  /// Returns `failure`, but as the permanent `mismatch` if there were too many mismatches, or the file was wrong in the
+  /// same way before: then it is no damage.
+  /// - Parameters:
+  ///   - mismatches: the number of mismatches in earlier attempts.
+  ///   - last: the record of the last failure.
+  static func believed(_ failure: Failure, mismatches: Int, last: Fields?) -> Failure {
+    guard failure.code.isMismatch else { return failure }
+    let isSame =
+      failure.found != nil && last?["found"]?.exact == failure.found?.exact
+      && last?["code"]?.exact == failure.label.exact
+    guard isSame || mismatches + 1 >= maximumMismatches else { return failure }
     var failure = failure
     failure.code = .mismatch
-    failure.reason += " (mismatch \(mismatches + 1) of \(maximumMismatches))"
+    failure.reason += isSame ? " (the same twice)" : " (mismatch \(mismatches + 1) of \(maximumMismatches))"
     return failure
   }
 
@@ -53,7 +60,9 @@ enum RetryDecision: Equatable {
     }
     // A full disk or a missing network says nothing about the server, so the delay does not grow.
     let doublings = failure.code.burnsAttempt ? min(max(failures - 1, 0), 10) : 0
-    let delay = min(shortestDelay << Int64(doublings), longestDelay)
+    // A second look shows whether the file was damaged on its way.
+    let isFirstMismatch = failure.code.isMismatch && failures <= 1
+    let delay = isFirstMismatch ? 5 : min(shortestDelay << Int64(doublings), longestDelay)
     // Retry-After (RFC 9110 section 10.2.3) only extends the delay: a server that says one second each time would use
     // up all attempts within seconds.
     let asked = min(Int64(failure.retryAfter ?? 0), longestRetryAfter)

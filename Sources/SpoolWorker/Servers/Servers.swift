@@ -16,6 +16,7 @@ final class Servers {
   private var toldAway: Set<String> = []
   /// nil where a person waits for this worker, which then shares nothing with others.
   private let notes: ServerNotes?
+  private let expectsMistakes: Bool
   /// Servers that have never answered, and why: where a person waits, a mistake in a URL is no reason to wait.
   private var mistaken: [String: Failure] = [:]
   /// A server that rests again within this time is no news. In milliseconds.
@@ -27,9 +28,11 @@ final class Servers {
   ///   - running: how many transfers of this worker a server has; nil if that is not known.
   init(
     _ spool: Spool, perHost: Int, log: @escaping @Sendable (Event) -> Void,
-    isForPerson: Bool, way: @escaping (URLParts) -> ServerRests.Way, running: @escaping (String) -> Int?
+    isForPerson: Bool, expectsMistakes: Bool, way: @escaping (URLParts) -> ServerRests.Way,
+    running: @escaping (String) -> Int?
   ) {
     (self.spool, self.log, self.way, self.running) = (spool, log, way, running)
+    self.expectsMistakes = expectsMistakes
     notes = isForPerson ? nil : ServerNotes(spool, log)
     rests = ServerRests(perHost: perHost)
   }
@@ -207,9 +210,9 @@ final class Servers {
     return failure
   }
 
-  /// The same failure as a final one, if a person waits and may have misspelled the server: it has never answered.
+  /// The same failure as a final one, if a person may have misspelled the server: it has never answered.
   private func mistake(_ failure: Failure, isOfOther: Bool, of server: String, _ claim: Claim) -> Failure? {
-    guard notes == nil, !isOfOther, [.resolve, .connect, .tls].contains(failure.code),
+    guard expectsMistakes, !isOfOther, [.resolve, .connect, .tls].contains(failure.code),
       rests.answered(server) == nil, claim.text.journal.data.version == nil
     else { return nil }
     var failure = failure

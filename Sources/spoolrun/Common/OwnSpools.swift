@@ -10,6 +10,8 @@ enum SpoolUse {
   case dropping
   /// It runs or moves jobs: only the spool's owner does.
   case changing
+  /// It cancels jobs: of a person's gets, only those of the current directory, for what is gone is gone.
+  case cancelling
 }
 
 /// The spool that a person has without having named one: that of `get` in version 0.2, and where a directory can have
@@ -168,6 +170,15 @@ enum OwnSpools {
     let directories: [Directory] = [.new, .urgent, .cur, .partial, .hold, .failed, .standing] + (done ? [.done] : [])
     do {
       var found = try records().map { try all($0, warns: warns) } ?? []
+      if use == .cancelling, let here = try? realPath(".") {
+        let elsewhere = found.filter { parent(of: $0.location)?.exact != here.exact }
+        found.removeAll { spool in elsewhere.contains { $0 === spool } }
+        if found.isEmpty, let other = elsewhere.first {
+          throw ExitStatus.noSpool.after(
+            "no jobs of a `spoolrun get` are in this directory; those of another one: `spoolrun cancel --spool "
+              + "\(escaped(other.location)) …`")
+        }
+      }
       if let personal = try personal(), try JobSearch(personal).isAnyJob(in: directories) { found.append(personal) }
       return found
     } catch let error as SpoolError {

@@ -69,7 +69,7 @@ enum SpoolOpening {
       if let own = try OwnSpools.open(location, for: use) { return [own] }
     } else if !isDirectory("spool") {
       let own = try OwnSpools.open(for: use, done: done)
-      if use == .changing, !own.isEmpty {
+      if use == .changing || use == .cancelling, !own.isEmpty {
         let places = own.map { escaped($0.location) }.joined(separator: ", ")
         Terminal.error(
           "no spool is named, so this is about your gets: \(places); `spoolrun get` in its directory goes on with one",
@@ -87,7 +87,7 @@ enum SpoolOpening {
     {
       return "another spool has taken its place at this moment: try again"
     }
-    return use == .changing ? try spool.stranger() : nil
+    return use == .changing || use == .cancelling ? try spool.stranger() : nil
   }
 
   /// Why `location` cannot be entered.

@@ -145,6 +145,7 @@ struct Get: ParsableCommand {
     options.userAgent = "spoolrun/\(Spoolrun.configuration.version)"
     options.endsWhenDone = !once
     options.countsEachFailure = job.text("attempts") != nil
+    options.expectsMistakes = patience == nil && !options.countsEachFailure
     // As many as a list would have at first.
     if isAlone { options.connectionsIfSlow = ServerNote.firstTransfers }
     let patience = patience.flatMap { duration($0) } ?? (Terminal.isErrorTerminal ? nil : 900)

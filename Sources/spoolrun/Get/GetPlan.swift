@@ -74,7 +74,9 @@ struct GetPlan {
       do throws(Defect) {
         if let name = try GetList.name(of: url) { return name }
       } catch {
-        throw refusal("\(escaped(shownURL(url))): \(error.reason)")
+        let isFile = access(url, R_OK) == 0 && !isDirectory(url)
+        let hint = isFile ? "; this is a file: --from reads the URLs in it" : ""
+        throw refusal("\(escaped(shownURL(url))): \(error.reason)\(hint)")
       }
       throw refusal("the URL does not end in a file name: use --output FILE")
     }
@@ -88,6 +90,14 @@ struct GetPlan {
     do throws(Defect) {
       let names = try urls.map { url throws(Defect) in try GetList.name(of: url) }
       let asked = try JobRequest(urls: urls, given: given)
+      // curl takes several URLs for several files. As mirrors, all but one would never be fetched.
+      if Set(names.map { $0?.exact }).count > 1, !asked.expected.provesContent {
+        throw Defect(
+          line: nil,
+          reason:
+            "the URLs end in different names: get each by itself, or all with -o DIR/; if they are mirrors of one "
+            + "file, a digest proves it, such as --sha256")
+      }
       // Only the URL can give a name with blanks around it.
       let name = names.first??.exact == name.exact ? name : String(trimmed(name[...]))
       var placed = asked

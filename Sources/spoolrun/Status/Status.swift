@@ -78,6 +78,7 @@ struct Status: ParsableCommand {
     if !named.jobs.isEmpty { return try JobTelling(spools: spools, doubt: doubt).tell(of: named.jobs) }
     for (index, spool) in spools.enumerated() {
       if index > 0 { Terminal.print("") }
+      if spools.count > 1 { Terminal.print("\(escaped(spool.location)):") }
       do throws(SpoolError) { try show(spool) } catch { throw ExitStatus.failure(error, escaped(spool.location)) }
     }
   }

@@ -26,7 +26,7 @@ struct Wait: ParsableCommand {
 
   @Argument(
     help: ArgumentHelp(
-      "Jobs, as name, its beginning, a pattern such as 'a*', directory/name or the path of their file.",
+      "Jobs, as name, its beginning, a pattern such as 'a*', directory/name or the path of the job's own file.",
       valueName: "name"),
     completion: JobNameCompletion.kind)
   var names: [String] = []

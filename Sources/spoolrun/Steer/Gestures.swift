@@ -124,7 +124,7 @@ struct GestureOptions: ParsableArguments {
 
   @Argument(
     help: ArgumentHelp(
-      "Jobs, as name, its beginning, a pattern such as 'a*', directory/name or the path of their file.",
+      "Jobs, as name, its beginning, a pattern such as 'a*', directory/name or the path of the job's own file.",
       valueName: "name"),
     completion: JobNameCompletion.kind)
   var names: [String] = []
@@ -134,7 +134,8 @@ struct GestureOptions: ParsableArguments {
   ///   - confirm: asks whether to go on with so many jobs; nil to ask nobody.
   func run(_ gesture: Gesture, all chosen: [Directory]?, confirm: ((Int) -> Bool)? = nil) throws {
     try NamedSpool.refuse(among: names, of: gesture.command, spool)
-    var runs = try spool.openAll(done: gesture == .retry).map { GestureRun(gesture, $0, isVerbose: verbose) }
+    let use = gesture == .cancel ? SpoolUse.cancelling : .changing
+    var runs = try spool.openAll(for: use, done: gesture == .retry).map { GestureRun(gesture, $0, isVerbose: verbose) }
     do throws(SpoolError) {
       if let chosen {
         var count = 0

@@ -41,7 +41,12 @@ import Testing
     let hold = try await command("hold", "other", directory: "/")
     #expect(hold.status == .exited(0) && hold.errors.contains("this is about your gets: "), "\(hold)")
     #expect(names(in: "\(elsewhere)/.spoolrun/hold").count == 1 && waiting(here) == 2)
-    #expect(try await command("cancel", "--all", "--yes", directory: "/").status == .exited(0))
+    let far = try await command("cancel", "--all", "--yes", directory: "/")
+    #expect(far.status == .exited(66) && far.errors.contains("cancel --spool"), "a job that is gone is gone: \(far)")
+    #expect(waiting(here) == 2)
+    for directory in [here, elsewhere] {
+      #expect(try await command("cancel", "--all", "--yes", directory: directory).status == .exited(0))
+    }
     #expect(fileStatus("\(elsewhere)/.spoolrun") == nil && fileStatus(spool) == nil, "nothing is left to do")
   }
 
