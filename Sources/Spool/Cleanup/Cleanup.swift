@@ -164,8 +164,8 @@ package struct Cleanup {
       return true
     } catch  where error.errno == .noSuchFileOrDirectory || error.errno == .notDirectory {
       return false
-    } catch  where error.errno == .tooManySymbolicLinkLevels || error.errno == .permissionDenied {
-      // A directory was replaced by a link, or is closed to this user. The payload may still exist.
+    } catch {
+      // A directory was replaced by a link, or is closed to this user, or its disk is away: the payload may exist.
       return true
     }
   }

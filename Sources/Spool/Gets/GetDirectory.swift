@@ -110,12 +110,15 @@ package final class GetDirectory {
     var entry = try known(file, identity, parent, records)
     do throws(SpoolError) {
       if entry == nil, makes { entry = try adopted(file, identity, parent, above, records) }
-    } catch  where error.call == .link && !error.isDiskFull {
-      if isNew { try system.removeDirectory(above.number, path) }
+      if entry != nil { try fill(file) }
+    } catch {
+      // The first error is the one to tell.
+      if isNew, isLocked { try? discard(&file, identity, entry, above, records, parent) }
+      guard error.call == .link, !error.isDiskFull else { throw error }
+      if isNew { _ = try orNil(system.removeDirectory(above.number, path), on: .noSuchFileOrDirectory) }
       return .unusable("its file system has no symbolic links")
     }
     guard let entry else { return .unusable(try origin(of: file, identity, records)) }
-    try fill(file)
     return .opened(GetDirectory(parent, above, file, identity, entry, records, isLocked: isLocked))
   }
 
@@ -186,10 +189,13 @@ package final class GetDirectory {
     }
     guard let token = try orNil(system.readLink(file.number, mark), on: .invalidArgument) else { return nil }
     let entry = GetRecords.Entry(
-      inode: identity.inode, token: String(decoding: token, as: UTF8.self), mount: GetRecords.mount(of: identity))
+      inode: identity.inode, token: String(decoding: token, as: UTF8.self), mount: GetRecords.mount(of: identity),
+      above: try above.status().inode)
     try records.save(entry, of: parent)
-    // A command may have died when it had removed the one before.
-    for old in try records.entries(of: parent) where old.mount == entry.mount && old.inode != entry.inode {
+    // A command may have died when it had removed the one before. Those of a directory that had the path before are
+    // where that is now: it may be moved back.
+    for old in try records.entries(of: parent)
+    where old.mount == entry.mount && old.above == entry.above && old.inode != entry.inode {
       if try system.statusIfPresent(above.number, formerPath(old)) == nil { try records.forget(old, of: parent) }
     }
     return entry
@@ -219,11 +225,10 @@ package final class GetDirectory {
     try records.note(receipts(of: spool), in: parent)
     try system.rename(above.number, Self.path, Self.formerPath(entry))
     // A job may have been dropped at the last moment.
-    guard try isDone(spool) else {
-      try system.renameNoReplace(above.number, Self.formerPath(entry), Self.path)
+    guard try isDone(spool), try Self.remove(entry, above, records, parent) else {
+      try Self.putBack(file, entry, above)
       return false
     }
-    try Self.remove(entry, above, records, parent)
     return true
   }
 
@@ -258,20 +263,24 @@ package final class GetDirectory {
       do throws(SpoolError) {
         var file = try system.open(above.number, formerPath(entry), flags)
         guard try isOwn(file, entry), try lockAlone(&file) else { continue }
-        guard try hasJob(file) else {
-          try remove(entry, above, records, parent)
-          continue
-        }
-        // Some of it may have been removed.
-        if try system.statusIfPresent(file.number, mark) == nil {
-          try system.symbolicLink(Path(entry.token), file.number, mark)
-        }
-        for directory in Directory.allCases { try system.makeDirectoryIfMissing(file.number, Path(directory)) }
-        try system.renameNoReplace(above.number, formerPath(entry), path)
+        if try !hasJob(file), try remove(entry, above, records, parent) { continue }
+        try putBack(file, entry, above)
       } catch  where strange.union([.noSuchFileOrDirectory, .fileExists]).contains(error.errno) {
         // There is none, or something else has one of the names.
       }
     }
+  }
+
+  private static func putBack(
+    _ file: borrowing OwnedFile, _ entry: GetRecords.Entry, _ above: SharedFile
+  ) throws(SpoolError) {
+    let system = file.system
+    // Some of it may have been removed.
+    if try system.statusIfPresent(file.number, mark) == nil {
+      try system.symbolicLink(Path(entry.token), file.number, mark)
+    }
+    for directory in Directory.allCases { try system.makeDirectoryIfMissing(file.number, Path(directory)) }
+    try system.renameNoReplace(above.number, formerPath(entry), path)
   }
 
   private static func isOwn(_ file: borrowing OwnedFile, _ entry: GetRecords.Entry) throws(SpoolError) -> Bool {
@@ -288,22 +297,43 @@ package final class GetDirectory {
   }
 
   /// Removes the directory that bears the name of one that is removed, if it is that one.
+  /// - Returns: false if a job has come meanwhile, by a command that has no lock, such as `retry`.
   private static func remove(
     _ entry: GetRecords.Entry, _ above: SharedFile, _ records: GetRecords, _ parent: String
-  ) throws(SpoolError) {
+  ) throws(SpoolError) -> Bool {
     let system = records.system
     do throws(SpoolError) {
       let file = try system.open(above.number, formerPath(entry), flags)
-      guard try isOwn(file, entry) else { return }
+      guard try isOwn(file, entry) else { return true }
+      // Where jobs come to: once these are gone, none can come.
+      for directory in [Directory.new, .urgent, .hold, .standing, .cur] {
+        _ = try orNil(system.removeDirectory(file.number, Path(directory)), on: .noSuchFileOrDirectory)
+      }
       try system.removeContents(of: file)
       try system.removeDirectory(above.number, formerPath(entry))
+    } catch  where error.errno == .directoryNotEmpty {
+      return false
     } catch  where error.errno == .noSuchFileOrDirectory {
       // Another command has removed it.
     } catch  where strange.contains(error.errno) {
       // Something else has its name, which says nothing of the spool.
-      return
+      return true
     }
     try records.forget(entry, of: parent)
+    return true
+  }
+
+  /// Removes a new one that is not complete, unless another command has it.
+  private static func discard(
+    _ file: inout OwnedFile, _ identity: FileStatus, _ entry: GetRecords.Entry?, _ above: SharedFile,
+    _ records: GetRecords, _ parent: String
+  ) throws(SpoolError) {
+    let system = records.system
+    guard try lockAlone(&file), try system.statusIfPresent(above.number, path)?.isSameFile(as: identity) == true
+    else { return }
+    try system.removeContents(of: file)
+    try system.removeDirectory(above.number, path)
+    if let entry { try records.forget(entry, of: parent) }
   }
 }
 

@@ -11,6 +11,8 @@ package struct GetRecords: Sendable {
     let token: String
     /// What ``GetRecords/mount(of:)`` said; nil if it is not known.
     let mount: String?
+    /// The inode of the directory that it is in; nil if it is not known.
+    let above: UInt64?
   }
 
   /// What a receipt said.
@@ -51,14 +53,21 @@ package struct GetRecords: Sendable {
       guard let fields = Fields(parsing: line), let directory = fields["directory"],
         let inode = fields["inode"].flatMap({ decimal($0) }), let token = fields["token"]
       else { return nil }
-      return (directory, Entry(inode: inode, token: token, mount: fields["mount"]))
+      let above = fields["above"].flatMap { decimal($0) }
+      return (directory, Entry(inode: inode, token: token, mount: fields["mount"], above: above))
     }
   }
 
+  /// Durably: without it, the spool would be a stranger's after a power cut.
   func save(_ entry: Entry, of directory: String) throws(SpoolError) {
     try change(directory) { entries in
       entries.filter { $0.inode != entry.inode || $0.mount != entry.mount } + [entry]
     }
+    try flush("gets")
+  }
+
+  private func flush(_ kind: String) throws(SpoolError) {
+    try system.open(AT_FDCWD, Path("\(location)/\(kind)"), O_RDONLY | O_DIRECTORY).fsync()
   }
 
   func forget(_ entry: Entry, of directory: String) throws(SpoolError) {
@@ -74,7 +83,7 @@ package struct GetRecords: Sendable {
       if new.isEmpty { return try system.unlinkIfPresent(AT_FDCWD, Path(path)) }
       let lines = new.map { entry in
         Fields().with("inode", entry.inode).with("token", entry.token).with("mount", entry.mount)
-          .with("directory", directory).text + "\n"
+          .with("above", entry.above).with("directory", directory).text + "\n"
       }
       try write(Array(lines.joined().utf8), to: path)
     }
@@ -86,7 +95,8 @@ package struct GetRecords: Sendable {
     var found: [String] = []
     while let name = try stream.next() {
       let path = "\(location)/gets/\(String(decoding: name.bytes, as: UTF8.self))"
-      guard !name.bytes.contains(UInt8(ascii: "~")), let directory = try read(path).first?.directory else { continue }
+      guard !name.isIgnored, !name.bytes.contains(UInt8(ascii: "~")), let directory = try read(path).first?.directory
+      else { continue }
       found.append(directory)
     }
     return found.sorted { $0.exact < $1.exact }
@@ -110,13 +120,11 @@ package struct GetRecords: Sendable {
     return path("gets", of: directory)
   }
 
+  /// Changes a record while no other command does. The lock is a file's: NFS keeps none of directories between hosts.
   private func alone(_ body: () throws(SpoolError) -> Void) throws(SpoolError) {
-    var lock = try system.open(AT_FDCWD, Path("\(location)/gets"), O_RDONLY | O_DIRECTORY)
+    var lock = try system.create(AT_FDCWD, Path("\(location)/gets/.lock"), O_RDWR | O_NOFOLLOW)
     do throws(SpoolError) {
-      for _ in 0..<1000 {
-        if try lock.lock() { break }
-        Host.current.wait(milliseconds: 5)
-      }
+      _ = try lock.lock(within: 5000, every: 5)
     } catch  where error.call == .lock {
       // Without locks, two commands that end and begin in one directory at one moment may miss each other.
     }
@@ -146,8 +154,7 @@ package struct GetRecords: Sendable {
     }
   }
 
-  /// Notes the receipts of these jobs, in place of older ones of the same jobs. One command at a time may do so for a
-  /// directory.
+  /// Notes the receipts of these jobs, in place of older ones of the same jobs.
   func note(_ journals: [(job: FileName, journal: Journal)], in directory: String) throws(SpoolError) {
     var new: [(job: ExactText, fields: Fields)] = []
     for (job, journal) in journals {
@@ -160,9 +167,12 @@ package struct GetRecords: Sendable {
     }
     if new.isEmpty { return }
     let names = Set(new.map(\.job))
-    let all = try lines(in: directory).filter { !names.contains($0.job) } + new
-    try write(Array(all.map { $0.fields.text + "\n" }.joined().utf8), to: path("got", of: directory))
-    try system.open(AT_FDCWD, Path("\(location)/got"), O_RDONLY | O_DIRECTORY).fsync()
+    // Hosts with one home may do so at the same time.
+    try alone { () throws(SpoolError) in
+      let all = try lines(in: directory).filter { !names.contains($0.job) } + new
+      try write(Array(all.map { $0.fields.text + "\n" }.joined().utf8), to: path("got", of: directory))
+    }
+    try flush("got")
   }
 
   /// Replaces a file. What a process left that died meanwhile, the next one writes over.

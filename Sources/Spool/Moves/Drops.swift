@@ -120,15 +120,9 @@ package struct Drops {
 
   /// - Returns: the directory with its lock; nil if this user may not open it.
   private func lockOfDrops(within limit: Int?, _ wait: () -> Void) throws(SpoolError) -> SharedFile? {
-    let interval = 20
-    var waited = 0
     do throws(SpoolError) {
       var file = try spool.system.open(spool.root, Path(.tmp), O_RDONLY | O_DIRECTORY)
-      while try !file.lock(), limit.map({ waited < $0 }) ?? true {
-        wait()
-        Host.current.wait(milliseconds: interval)
-        waited += interval
-      }
+      _ = try file.lock(within: limit, every: 20, wait: wait)
       return file.shared()
     } catch  where error.call == .open && error.errno == .permissionDenied {
       return nil

@@ -81,7 +81,7 @@ struct JobEditor {
     _ = try fresh.lock()
     var lock = try spool.system.open(spool.root, place.path, Spool.jobFlags)
     // Another edit lasts for milliseconds; a worker that is stopped may keep its lock.
-    _ = try waited { () throws(SpoolError) in try lock.lock() }
+    _ = try lock.lock(within: 2000, every: 20)
     let now = try lock.status()
     // By its name as well: the lock may have been another edit's, which has replaced the file.
     guard now.isSameFile(as: found), now.size == found.size,
@@ -217,14 +217,8 @@ struct JobEditor {
   /// - Returns: false if a process still does, as far as the kernel tells.
   @discardableResult
   func waitUntilUnlocked(_ place: JobPlace) throws(SpoolError) -> Bool {
-    try waited { () throws(SpoolError) in try isUnlocked(place) }
-  }
-
-  /// Waits, 2 s at most, for what another process has to let go of.
-  /// - Returns: whether it came true.
-  func waited(for condition: () throws(SpoolError) -> Bool) throws(SpoolError) -> Bool {
     for _ in 0..<100 {
-      if try condition() { return true }
+      if try isUnlocked(place) { return true }
       Host.current.wait(milliseconds: 20)
     }
     return false

@@ -58,6 +58,22 @@ struct OwnedFile: OpenFile, ~Copyable, Sendable {
     return true
   }
 
+  /// The same, again and again until it succeeds or the time is over.
+  /// - Parameters:
+  ///   - limit: in milliseconds; nil for as long as it takes.
+  ///   - interval: milliseconds between two tries.
+  ///   - wait: called before each of them but the first.
+  mutating func lock(within limit: Int?, every interval: Int, wait: () -> Void = {}) throws(SpoolError) -> Bool {
+    var waited = 0
+    while try !lock() {
+      if let limit, waited >= limit { return false }
+      wait()
+      Host.current.wait(milliseconds: interval)
+      waited += interval
+    }
+    return true
+  }
+
   /// flock(2) LOCK_SH | LOCK_NB: false if another open file has the lock for itself.
   mutating func lockShared() throws(SpoolError) -> Bool {
     guard try tryLock(LOCK_SH) else { return false }

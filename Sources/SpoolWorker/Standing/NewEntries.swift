@@ -74,7 +74,7 @@ struct NewEntries: Equatable {
     // Older ones would be removed as soon as they are there.
     let most = min(known == nil ? order.first ?? StandingOrder.defaultFirst : .max, order.keep ?? .max)
     choose(groups, fresh, most, &words)
-    if order.keep != nil, groups.allSatisfy({ $0.date != nil }) {
+    if order.keep != nil, groups.allSatisfy({ $0.date != nil || $0.file == nil }) {
       words = Self.newestFirst(Array(groups.indices), groups).map { words[$0] }
     }
     let present = Set(groups.map(\.key))

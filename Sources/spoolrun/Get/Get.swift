@@ -84,8 +84,6 @@ struct Get: ParsableCommand {
   }
 
   func run() throws {
-    let signals: Int32
-    do { signals = try Terminal.stopSignals() } catch { throw ExitStatus.failure(error, "cannot watch for signals") }
     let location = try PersonalSpool.become(ownerOf: self.spool)
     var items = try GetPlan(urls: login.added(to: urls), list: list, output: output, given: job.given).items()
     let mask = umask(0o077)
@@ -100,6 +98,9 @@ struct Get: ParsableCommand {
       }
       try place.recognise(&items)
       let known = try order(items, in: place)
+      // Until here a signal ends the command; the next one removes what it has left.
+      let signals: Int32
+      do { signals = try Terminal.stopSignals() } catch { throw ExitStatus.failure(error, "cannot watch for signals") }
       let run = GetRun(
         items, in: place.spool, options, signals: signals, progress,
         setsTimes: times, verbose ? .steps : quiet ? .failures : .results)
@@ -125,14 +126,10 @@ struct Get: ParsableCommand {
   /// - Returns: how the items ended for which nothing was ordered, by their number.
   private func order(_ items: [GetItem], in place: GetSpool) throws -> [Int: GetEnd] {
     var ends: [Int: GetEnd] = [:]
+    let orders = items.map { GetOrder(place, $0) }
+    for (number, order) in orders.enumerated() { ends[number] = try order.look() }
     try Drops(place.spool).alone {
-      for (number, item) in items.enumerated() {
-        switch try GetOrder(place, item).place() {
-        case .ordered: break
-        case .isThere: ends[number] = .isThere
-        case .refused(let reason): ends[number] = .refused(reason)
-        }
-      }
+      for (number, order) in orders.enumerated() where ends[number] == nil { ends[number] = try order.place() }
     }
     return ends
   }

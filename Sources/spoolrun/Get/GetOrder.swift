@@ -4,15 +4,6 @@ internal import SystemPackage
 
 /// Makes sure that the spool has the job of one file, ready to run.
 struct GetOrder {
-  enum Outcome: Equatable {
-    /// The job waits, or runs.
-    case ordered
-    /// The file is there, and its receipt fits.
-    case isThere
-    /// The reason why nothing was ordered.
-    case refused(String)
-  }
-
   private let spool: Spool
   private let item: GetItem
   private let request: JobRequest
@@ -22,8 +13,9 @@ struct GetOrder {
     (self.known, spool, self.item, request) = (known, known.spool, item, item.request)
   }
 
-  /// Drops the job, or takes up the one that an earlier command left, with what this command asks for.
-  func place() throws(SpoolError) -> Outcome {
+  /// Looks whether anything is to be ordered. This may read a large file, so it is done without a lock.
+  /// - Returns: nil if a job is needed.
+  func look() throws(SpoolError) -> GetEnd? {
     do throws(OutputRootProblem) {
       let reach = spool.isBesideFiles ? OutputReach.directly : item.reach
       _ = try CurrentOutputRoot(item.directory, spool: spool, reach: reach)
@@ -31,21 +23,25 @@ struct GetOrder {
     } catch {
       return .refused("\(error)")
     }
-    if let outcome = try check() {
-      // What an earlier command left that was to fetch it again.
-      if outcome == .isThere {
-        switch try JobStanding.of(item.job, in: spool) {
-        case .absent, .done, .running: break
-        case .waiting, .due, .retrying, .paused, .failed:
-          _ = try Steering(spool).perform(.cancel, item.job.fileName)
-        }
+    let end = try check()
+    // What an earlier command left that was to fetch it again.
+    if end == .isThere {
+      switch try JobStanding.of(item.job, in: spool) {
+      case .absent, .done, .running: break
+      case .waiting, .due, .retrying, .paused, .failed:
+        _ = try Steering(spool).perform(.cancel, item.job.fileName)
       }
-      return outcome
     }
+    return end
+  }
+
+  /// Drops the job, or takes up the one that an earlier command left, with what this command asks for.
+  /// - Returns: nil once the job waits, or runs.
+  func place() throws(SpoolError) -> GetEnd? {
     try NamedRoots(spool).offer(item.directory, as: item.root)
     for _ in 0..<20 {
       do throws(SpoolError) {
-        if let outcome = try tryPlacing() { return outcome }
+        return try tryPlacing()
       } catch  where error.errno == .noSuchFileOrDirectory {
         // The job has moved since it was seen.
         continue
@@ -72,15 +68,17 @@ struct GetOrder {
 
   private static let closed: Set<Errno> = [.permissionDenied, .notPermitted, .readOnlyFileSystem, .fileNameTooLong]
 
-  /// - Returns: nil to look again.
-  private func tryPlacing() throws(SpoolError) -> Outcome? {
+  /// - Throws: ``SpoolError``, ENOENT if the job has moved since it was seen.
+  private func tryPlacing() throws(SpoolError) -> GetEnd? {
     guard let place = try JobSearch(spool).places(of: item.job.fileName).last(where: { $0.directory != .standing })
     else {
       if let obstacle = try obstacle() { return .refused(obstacle) }
       _ = try Drops(spool).drop(request.text, as: item.job)
-      return .ordered
+      return nil
     }
-    guard let old = try JobSearch(spool).job(place.directory, place.name) else { return nil }
+    guard let old = try JobSearch(spool).job(place.directory, place.name) else {
+      throw SpoolError(call: .open, path: item.job.display, errno: .noSuchFileOrDirectory)
+    }
     var request = request
     if old.request.urls.first?.text.exact != request.urls.first?.text.exact {
       // The job is called after the URL of this command, so `spoolrun url` has given it another one since.
@@ -90,20 +88,20 @@ struct GetOrder {
     let news = old.request.text.exact == request.text.exact ? nil : request.text
     switch place.directory {
     case .done:
-      if let outcome = try check() { return outcome }
+      if let end = try check() { return end }
     case .new, .urgent, .cur:
-      if news == nil { return .ordered }
+      if news == nil { return nil }
     case .partial:
       if news == nil {
         if let obstacle = try obstacle() { return .refused(obstacle) }
         _ = try Steering(spool).perform(.retry, item.job.fileName, in: .partial)
-        return .ordered
+        return nil
       }
     case .hold, .failed, .tmp, .standing, .workers, .files: break
     }
     if let obstacle = try obstacle() { return .refused(obstacle) }
     try Steering(spool).requeue(place, as: item.job, asking: news)
-    return .ordered
+    return nil
   }
 
   /// The newest receipt of the job: in the spool, in its archive, of a spool that was taken away, or of version 0.2.
@@ -128,14 +126,22 @@ struct GetOrder {
 
   /// Compares the file with its newest receipt.
   /// - Returns: nil to fetch the file, or to let the worker compare it with what is declared now.
-  private func check() throws(SpoolError) -> Outcome? {
+  private func check() throws(SpoolError) -> GetEnd? {
     guard request.overwrite != true, let newest = try newest() else { return nil }
-    switch try OutputRoot(item.directory, spool: spool).check(newest.receipt, newest.verified) {
+    let found: PayloadCheck
+    do throws(SpoolError) {
+      found = try OutputRoot(item.directory, spool: spool).check(newest.receipt, newest.verified)
+    } catch {
+      // The other files of the command are none the worse for it.
+      return .refused("is there, but cannot be compared with its receipt: \(error); remove it, or use --overwrite")
+    }
+    switch found {
     case .missing: return nil
     case .changed(let mismatch):
       return .refused(
         "is there, but has changed since it was fetched (\(mismatch.text)): remove it, or use --overwrite")
-    case .unreadable(let error): throw error
+    case .unreadable(let error):
+      return .refused("is there, but cannot be read (\(error.errno)): remove it, or use --overwrite")
     case .present, .sound: return newest.verified.expectation.meets(request.expected) ? .isThere : nil
     }
   }

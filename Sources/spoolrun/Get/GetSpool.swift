@@ -53,6 +53,9 @@ struct GetSpool {
       case .unusable(let reason): say(parent, reason, state)
       }
       receipts = try records.receipts(in: parent)
+    } catch  where error.path.begins(with: escaped(state)) {
+      throw ExitStatus.cannotCreate.after(
+        "no spool can be made for \(escaped(parent)): \(error); set XDG_STATE_HOME, or name a spool with --spool")
     } catch {
       throw ExitStatus.cannotCreate.after("\(escaped(parent)) cannot be written to: \(error)")
     }

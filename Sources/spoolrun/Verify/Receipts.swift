@@ -45,6 +45,8 @@ final class ReceiptList {
 }
 
 private struct DoneReceipt {
+  /// Where it was found.
+  let path: Path
   let receipt: Journal.Receipt
   let verified: Journal.Verified
   let time: Timestamp?
@@ -67,16 +69,15 @@ private struct DoneReceipt {
     do {
       return try check(name, try read(listed, spool))
     } catch let missing as Missing {
-      return missing.hasMoved ? VerifyAnswer() : trouble(name, missing.text, false)
+      guard missing.hasMoved else { return trouble(name, missing.text, false) }
+      return VerifyAnswer(isMoved: true, problem: "\(name): left done meanwhile, and is not checked")
     } catch {
       return trouble(name, "\(error)", true)
     }
   }
 
   private static func read(_ listed: ListedReceipt, _ spool: Spool) throws -> DoneReceipt {
-    guard JobName(listed.name) != nil,
-      let job = try spool.jobContents(listed.path)?.withUnsafeBytes({ JobText($0) })
-    else {
+    guard JobName(listed.name) != nil, let (path, job) = try find(listed, spool) else {
       var missing = Missing(text: "no such receipt in done")
       if !listed.isNamed { missing.hasMoved = try spool.status(.done, listed.name) == nil }
       throw missing
@@ -87,7 +88,20 @@ private struct DoneReceipt {
     else {
       throw Missing(text: "no receipt: the job file says neither `verified:` nor `done:`")
     }
-    return DoneReceipt(receipt: receipt, verified: verified, time: publication.receiptTime, output: output)
+    return DoneReceipt(
+      path: path, receipt: receipt, verified: verified, time: publication.receiptTime, output: output)
+  }
+
+  private static func find(_ listed: ListedReceipt, _ spool: Spool) throws(SpoolError) -> (Path, JobText)? {
+    func job(_ path: Path) throws(SpoolError) -> (Path, JobText)? {
+      try spool.jobContents(path).map { (path, $0.withUnsafeBytes { JobText($0) }) }
+    }
+    if let found = try job(listed.path) { return found }
+    if listed.isNamed || listed.archived != nil { return nil }
+    // Of several of the name, the one that was archived last.
+    var archived: Path?
+    try Archive(spool).eachPath(named: [listed.name]) { path, _ in archived = path }
+    return try archived.flatMap { (path) throws(SpoolError) in try job(path) }
   }
 }
 
@@ -148,7 +162,7 @@ struct PayloadReader: Sendable {
       if isRetry, flaw.isMissing, let job, let name = JobName(listed.name) {
         try Steering(spool).requeue(job, as: name)
       } else {
-        try Steering(spool).refetch(listed.path, listed.name, found.verified)
+        try Steering(spool).refetch(found.path, listed.name, found.verified)
       }
       return ("; in new now, to be fetched again", true)
     } catch {
@@ -252,6 +266,8 @@ struct VerifyAnswer: Sendable {
   var isAgain = false
   /// A newer job has replaced the payload.
   var isReplaced = false
+  /// The receipt is where no receipts are, such as of a job that is to run again.
+  var isMoved = false
   /// For standard output; nil for nothing.
   var line: String?
   /// For standard error; nil for nothing.

@@ -106,7 +106,7 @@ struct Verify: ParsableCommand {
     return OrderedCalls({ receipts.next() }, width: width) { receipt in
       let answer = answer(receipt)
       progress.count { progress in
-        progress.ended += 1
+        if answer.isMoved { progress.files -= 1 } else { progress.ended += 1 }
         if !answer.isGood { progress.bad += 1 }
       }
       return answer

@@ -1,4 +1,5 @@
 import Glibc
+import Spool
 import TestSupport
 import Testing
 
@@ -32,6 +33,30 @@ import Testing
     let changed = try await get(server.url("/a"))
     #expect(changed.status == .exited(1) && changed.errors.contains("has changed since it was fetched"), "\(changed)")
     #expect(server.requests.count == 2 && names(in: here, isHiddenToo: true) == ["a", "b"])
+  }
+
+  @Test func `a file that cannot be compared keeps no other from being fetched`() async throws {
+    let server = try simpleServer()
+    let crc = hex8(independentCRC32(Array("payload\n".utf8)))
+    let list = ["--from", "\(home.path)/x.sfv", "--base", server.url("/")]
+    try writeFile("\(home.path)/x.sfv", Array("sub/c \(crc)\n".utf8))
+    #expect(try await start(list).result().status == .exited(0))
+    try #require(rename("\(here)/sub", "\(here)/real") == 0 && symlink("real", "\(here)/sub") == 0)
+    try writeFile("\(home.path)/x.sfv", Array("sub/c \(crc)\nd \(crc)\n".utf8))
+    let result = try await start(list).result()
+    #expect(
+      result.status == .exited(1) && result.errors.contains("sub/c: is there, but cannot be compared"), "\(result)")
+    #expect(fileStatus("\(here)/d") != nil)
+  }
+
+  @Test func `a home that cannot be written to is told as such, and nothing is left`() async throws {
+    let record = "\(personal)/gets/\(PayloadName.fingerprint(of: [here]).prefix(32))~"
+    try await runTool(["/bin/mkdir", "-p", record], directory: home.path)
+    let result = try await get("http://127.0.0.1:9/a")
+    #expect(
+      result.status == .exited(73) && result.errors.contains("no spool can be made for \(here): create \(record): ")
+        && result.errors.contains("set XDG_STATE_HOME"), "\(result)")
+    #expect(names(in: here, isHiddenToo: true) == [])
   }
 
   @Test func `it is the person's alone, and git ignores it`() async throws {

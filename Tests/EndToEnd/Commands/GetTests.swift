@@ -249,6 +249,33 @@ import Testing
     #expect(try bytes("a") == [1, 2, 3])
   }
 
+  /// What it leaves, the next one removes.
+  @Test(arguments: [SIGINT, SIGTERM])
+  func `a signal ends it while it compares a large file with its receipt`(signal: Int32) async throws {
+    let server = try simpleServer()
+    #expect(try await get(server.url("/a")).status == .exited(0))
+    let record = "\(personal)/got/\(try #require(names(in: "\(personal)/got").first))"
+    let text = String(decoding: try readFile(record), as: UTF8.self)
+    // Sparse: it takes a minute and more to read it.
+    let size = 1 << 39
+    try #require(truncate("\(here)/a", size) == 0)
+    try writeFile(record, Array(text.replacing("size=8 ", with: "size=\(size) ").utf8))
+    let command = try start([server.url("/a")])
+    let (inode, files) = (fileStatus("\(here)/a")?.st_ino, "/proc/\(command.processID)/fd")
+    try await waitUntil("it reads the file") {
+      names(in: files).contains { name in
+        var status = Glibc.stat()
+        return stat("\(files)/\(name)", &status) == 0 && status.st_ino == inode
+      }
+    }
+    command.send(signal: signal)
+    let result = try await command.result()
+    #expect(result.status == .killed(signal: signal), "\(result)")
+    try #require(unlink("\(here)/a") == 0)
+    #expect(try await get(server.url("/a")).status == .exited(0))
+    #expect(names(in: here, isHiddenToo: true) == ["a"])
+  }
+
   @Test func `no worker takes the spool of a get for its own`() async throws {
     let (server, _) = try await interrupt(SIGTERM)
     let result = try await spoolrun("--once", spool)

@@ -1,6 +1,9 @@
 import Glibc
+import Spool
 import TestSupport
 import Testing
+
+@testable import spoolrun
 
 /// `verify` of many payloads, and the lists that it makes of receipts.
 @Suite struct VerifyTests {
@@ -33,6 +36,23 @@ import Testing
     #expect(lines.count { $0.contains(": changed: d/") } == 20 && lines.count { $0.contains(": sound: d/") } == 40)
     let refused = try await scene.spoolrun("verify", "-j0")
     #expect(refused.status == .exited(64) && refused.errors.contains("from 1 to 1000"), "\(refused)")
+  }
+
+  @Test func `a receipt that leaves done after it was listed is not called sound unseen`() async throws {
+    let scene = try await done(["a"])
+    try writeFile(scene.spool.path("files/a"), Array("rotten".utf8))
+    let (owner, boot) = WorkerID.current()
+    let spool = try Spool(scene.spool.root, owner: owner, boot: boot)
+    let reader = PayloadReader(
+      spool: spool, directory: nil, isVerbose: false, receipts: AllReceipts(spool), progress: VerifyProgress())
+    let listed = ListedReceipt(name: FileName("job-0"))
+    try setModificationTime(scene.spool.path("done/job-0"), secondsFromNow: -86_400)
+    #expect(try await scene.spoolrun("clean", "--archive", "1h").output.hasPrefix("archived 1 receipt"))
+    #expect(reader.answer(listed).line?.hasPrefix("job-0: changed: a: ") == true)
+    let month = try #require(scene.spool.names("done/archive").first)
+    try #require(rename(scene.spool.path("done/archive/\(month)/job-0"), scene.spool.path("new/job-0")) == 0)
+    let moved = reader.answer(listed)
+    #expect(moved.isMoved && moved.problem?.contains("is not checked") == true, "\(moved)")
   }
 
   @Test(.enabled("needs script(1)") { try await Need.terminal.isMet() })

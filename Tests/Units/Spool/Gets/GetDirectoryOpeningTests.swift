@@ -126,6 +126,83 @@ import Testing
     #expect(try lines() == 1)
   }
 
+  /// The path is another directory's meanwhile.
+  @Test func `one that was moved with its directory is known when that is back`() throws {
+    _ = try opened(try open())
+    try writeFile("\(location)/new/job", [1])
+    try #require(rename(parent, "\(parent)-moved") == 0 && mkdir(parent, 0o700) == 0)
+    #expect(try opened(try open()).removeIfDone(spool()))
+    try #require(rmdir(parent) == 0 && rename("\(parent)-moved", parent) == 0)
+    _ = try opened(try open())
+    #expect(names(in: "\(location)/new") == ["job"])
+  }
+
+  /// Otherwise it would be a stranger's after a power cut.
+  @Test func `its record is durable before it gets a job`() throws {
+    let probe = Probe()
+    _ = try opened(try open(probe))
+    let calls = probe.calls
+    let record = try #require(calls.lastIndex { $0.kind == .rename && $0.path.contains("/gets/") })
+    #expect(calls[record...].contains { $0.kind == .fsync && $0.path.hasSuffix("/gets") })
+  }
+
+  @Test(arguments: [(Call.Kind.write, "/gets/", Errno.diskQuotaExceeded), (.mkdir, "partial", .noSpace)])
+  func `one that cannot be completed leaves nothing`(kind: Call.Kind, part: String, errno: Errno) throws {
+    #expect(throws: SpoolError.self) {
+      try open(Probe { $0.kind == kind && $0.path.contains(part) ? .fail(errno) : nil })
+    }
+    #expect(names(in: parent, isHiddenToo: true) == [])
+    #expect(names(in: "\(home.path)/state/gets").filter { !$0.hasSuffix("~") } == [])
+  }
+
+  /// By `retry` or `verify --refetch`, which have no lock.
+  @Test func `a job that comes while it is removed gets its directory back`() throws {
+    let location = location
+    _ = try opened(try open())
+    let former = "\(location).\(inode)"
+    // At the last of its looks, by the name that it bears then.
+    let coming = Probe { call in
+      guard call.kind == .open, call.path.contains(".spoolrun."), fileStatus(former) != nil else { return nil }
+      return (try? writeFile("\(former)/new/job", [1])) == nil ? .fail(.ioError) : nil
+    }
+    #expect(try !opened(try open(coming)).removeIfDone(spool()))
+    #expect(names(in: "\(location)/new") == ["job"] && fileStatus(former) == nil)
+    try #require(unlink("\(location)/new/job") == 0)
+    #expect(try opened(try open()).removeIfDone(spool()) && names(in: "\(home.path)/state/gets") == [])
+  }
+
+  private static func note(_ job: String, in parent: String, _ state: String, _ probe: Probe) throws {
+    let text = """
+      url: https://a.example/x
+      verified: 2026-01-02T03:04:05Z size=1 crc32=d3d99e8b part=7
+      done: 2026-01-02T03:04:05Z attempts=1 output=x
+
+      """
+    try GetRecords(state, system: System(hook: probe)).note([(FileName(job), parsed(text).journal)], in: parent)
+  }
+
+  /// As of two hosts that have one home.
+  @Test func `receipts that two commands note at one moment are all kept`() async throws {
+    let (state, parent, waits, ended) = ("\(home.path)/state", parent, Switch(), Switch())
+    let other = Probe { call in
+      if call.kind == .lock { waits.turnOn() }
+      return nil
+    }
+    // Between reading and writing.
+    let first = Probe.once(.write, "/got/") {
+      let hasBegun = BlockingThread.begin {
+        try? Self.note("b", in: parent, state, other)
+        ended.turnOn()
+      }
+      guard hasBegun else { return .fail(.ioError) }
+      while !waits.isOn, !ended.isOn { usleep(1000) }
+      return nil
+    }
+    try Self.note("a", in: parent, state, first)
+    try await waitUntil("the other one has ended") { ended.isOn }
+    #expect(Set(try GetRecords(state).receipts(in: parent).keys) == ["a".exact, "b".exact])
+  }
+
   @Test func `none is made for a command that only removes`() throws {
     let opening = try GetDirectory.open(in: parent, GetRecords("\(home.path)/state"), makes: false)
     guard case .unusable = opening else { throw Unexpected(description: "\(opening)") }

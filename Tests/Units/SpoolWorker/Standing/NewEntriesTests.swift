@@ -58,6 +58,13 @@ import Transfer
     #expect(new(feed, known: []).files.map(\.name) == ["1.mp3", "2.mp3", "3.mp3"])
   }
 
+  /// Those with the oldest first have it.
+  @Test func `what does not match needs no date, and changes no order`() {
+    let feed = [entry(1, days: 1), entry(2, url: "https://media.example/cover.jpg"), entry(3, days: 3)]
+    let found = new(feed, known: [feed[0], feed[1]], "keep: 1\nmatch: *.mp3\n")
+    #expect(found.files.map(\.name) == ["3.mp3"] && keys(found).first == feed[2].key)
+  }
+
   @Test func `entries that are known are not new, whatever else of them changes`() {
     let known = [entry(1, days: 1), entry(2, days: 2)]
     let changed = [entry(2, days: 9, url: "https://elsewhere.example/x.mp3"), entry(3, days: 3), entry(1)]
