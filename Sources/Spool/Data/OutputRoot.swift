@@ -302,12 +302,19 @@ extension OutputRoot {
       return .missing
     }
     guard let verified else { return .present }
-    let existing = try place(output).openExisting()
+    return try place(output).openExisting().check(verified, note)
+  }
+}
+
+extension ExistingOutput {
+  func check(
+    _ verified: Journal.Verified, _ note: (UnsafeRawBufferPointer) -> Void
+  ) throws(SpoolError) -> PayloadCheck {
     let expected = verified.expectation
     // A file of another size need not be read.
-    if let mismatch = expected.mismatch(size: UInt64(existing.status.size)) { return .changed(mismatch) }
+    if let mismatch = expected.mismatch(size: UInt64(status.size)) { return .changed(mismatch) }
     do throws(SpoolError) {
-      let mismatch = expected.mismatch(try existing.reading(expected.digests.algorithms).run(note))
+      let mismatch = expected.mismatch(try reading(expected.digests.algorithms).run(note))
       return mismatch.map { .changed($0) } ?? .sound
     } catch  where error.errno == .ioError {
       return .unreadable(error)

@@ -134,17 +134,55 @@ package struct GetRecords: Sendable {
   // MARK: what was fetched
 
   /// The receipts of what was fetched into `directory`, by their jobs.
+  /// What a `get` has fetched whose spool is gone.
+  package struct Fetched: Sendable {
+    package let job: FileName
+    /// Without its query and login; nil if an older version noted it.
+    package let url: String?
+    package let receipt: Journal.Receipt
+    package let verified: Journal.Verified
+    package let time: Timestamp?
+  }
+
   package func receipts(in directory: String) throws(SpoolError) -> Receipts {
     var receipts = Receipts()
-    for (job, fields) in try lines(in: directory) {
-      guard let output = fields["output"], let size = fields["size"].flatMap({ decimal($0) }) else { continue }
-      receipts[job] = (
-        Journal.Receipt(output: output, directory: directory, unproven: fields["unproven"]),
-        Journal.Verified(size: size, Digests(fields), unproven: fields["unproven"]),
-        fields.words.first.flatMap { Timestamp($0) }
-      )
+    for one in try fetched(in: directory) {
+      receipts[String(decoding: one.job.bytes, as: UTF8.self).exact] = (one.receipt, one.verified, one.time)
     }
     return receipts
+  }
+
+  /// - Parameter directory: the real path of the files' directory.
+  package func fetched(in directory: String) throws(SpoolError) -> [Fetched] {
+    try lines(in: directory).compactMap { _, fields in
+      guard let output = fields["output"], let size = fields["size"].flatMap({ decimal($0) }),
+        let job = fields["job"]
+      else { return nil }
+      return Fetched(
+        job: FileName(Array(job.utf8)), url: fields["url"],
+        receipt: Journal.Receipt(output: output, directory: directory, unproven: fields["unproven"]),
+        verified: Journal.Verified(size: size, Digests(fields), unproven: fields["unproven"]),
+        time: fields.words.first.flatMap { Timestamp($0) })
+    }
+  }
+
+  /// Compares a file with what was fetched, like ``OutputRoot/check(_:_:note:)``.
+  package static func check(
+    _ fetched: Fetched, note: (UnsafeRawBufferPointer) -> Void = { _ in }
+  ) throws(SpoolError) -> PayloadCheck {
+    let system = System()
+    guard let directory = fetched.receipt.directory, let output = OutputPath(fetched.receipt.output) else {
+      return .missing
+    }
+    do throws(SpoolError) {
+      let root = try system.open(AT_FDCWD, Path(directory), O_RDONLY | O_DIRECTORY)
+      let file = try system.openBeneath(root.number, Path(output.text), O_RDONLY | Spool.jobFlags)
+      let status = try file.status()
+      guard status.isRegular else { return .missing }
+      return try ExistingOutput(file: file.shared(), status: status).check(fetched.verified, note)
+    } catch  where [.noSuchFileOrDirectory, .notDirectory].contains(error.errno) {
+      return .missing
+    }
   }
 
   private func lines(in directory: String) throws(SpoolError) -> [(job: ExactText, fields: Fields)] {
@@ -162,7 +200,7 @@ package struct GetRecords: Sendable {
       let name = String(decoding: job.bytes, as: UTF8.self)
       let time = journal.publication.receiptTime.map { "\($0)" } ?? "-"
       let fields = Fields(time).with("output", receipt.output).with("size", verified.size).with(verified.digests)
-        .with("unproven", verified.unproven).with("job", name)
+        .with("unproven", verified.unproven).with("url", journal.data.version?.resource?.place).with("job", name)
       new.append((name.exact, fields))
     }
     if new.isEmpty { return }

@@ -134,6 +134,20 @@ enum OwnSpools {
     return try records.receipts(in: parent)
   }
 
+  /// What gets have fetched into the current directory, but for what one of their spools still has a receipt of.
+  static func fetchedHere() throws -> [GetRecords.Fetched] {
+    do throws(SpoolError) {
+      guard let here = try? realPath("."), let records = try records() else { return [] }
+      let fetched = try records.fetched(in: here)
+      guard case .own(let spool) = try look(in: here, records) else { return fetched }
+      var others: [GetRecords.Fetched] = []
+      for one in fetched where try spool.status(.done, one.job) == nil { others.append(one) }
+      return others
+    } catch {
+      throw ExitStatus.failure(error, "what was fetched here")
+    }
+  }
+
   /// Removes those in which nothing is left to do, as their last command would.
   static func removeDone(_ spools: [Spool]) throws(SpoolError) {
     guard let records = try records() else { return }

@@ -15,6 +15,9 @@ enum SpoolOpening {
     return (try? OwnSpools.open(for: .reading, done: true, warns: false).isEmpty) == false
   }
 
+  /// Whether a command that names no spool is about the person's gets.
+  static var isAboutGets: Bool { environmentLocation == nil && !isDirectory("spool") }
+
   private static var environmentLocation: String? {
     guard let value = getenv("SPOOLRUN_SPOOL"), value.pointee != 0 else { return nil }
     return String(cString: value)
@@ -48,7 +51,11 @@ enum SpoolOpening {
         let isPath = location.utf8.contains(0x2F) || access(location, F_OK) == 0
         let doubt = mayBeCommand && !isPath ? "; there is no command of this name either" : ""
         let gets = origin.isEmpty ? "" : "; what a `spoolrun get` has fetched, the same command checks"
-        let advice = "create one with `spoolrun init \(place)`\(gets)\(doubt)"
+        let isFile = error.errno == .notDirectory && mayBeFile(location)
+        let advice =
+          isFile
+          ? "of a file, `spoolrun explain NAME` in its directory tells where a `get` has it from"
+          : "create one with `spoolrun init \(place)`\(gets)\(doubt)"
         throw ExitStatus.noSpool.after("\(place): no spool there\(origin) (\(error.path): \(error.errno)); \(advice)")
       case .permissionDenied:
         let whose = looked.map { " (as user \($0.st_uid), its owner)" } ?? ""
@@ -67,7 +74,7 @@ enum SpoolOpening {
   static func openAll(_ named: String?, for use: SpoolUse, done: Bool = false) throws -> [Spool] {
     if let location = named ?? environmentLocation {
       if let own = try OwnSpools.open(location, for: use) { return [own] }
-    } else if !isDirectory("spool") {
+    } else if isAboutGets {
       let own = try OwnSpools.open(for: use, done: done)
       if use == .changing || use == .cancelling, !own.isEmpty {
         let places = own.map { escaped($0.location) }.joined(separator: ", ")
@@ -90,6 +97,11 @@ enum SpoolOpening {
     return use == .changing || use == .cancelling ? try spool.stranger() : nil
   }
 
+  private static func mayBeFile(_ location: String) -> Bool {
+    var status = stat()
+    return stat(location, &status) == 0 && status.st_mode & S_IFMT == S_IFREG
+  }
+
   /// Why `location` cannot be entered.
   private static func obstacle(_ location: String) -> String {
     var status = stat()
@@ -109,6 +121,12 @@ struct SpoolOption: ParsableArguments {
 
   func openAll(for use: SpoolUse = .changing, done: Bool = false) throws -> [Spool] {
     try SpoolOpening.openAll(spool, for: use, done: done)
+  }
+
+  /// The same, and what gets have fetched into the current directory. Then there may be no spool at all.
+  func openAllAndFetched(for use: SpoolUse) throws -> (spools: [Spool], fetched: [GetRecords.Fetched]) {
+    let fetched = spool == nil && SpoolOpening.isAboutGets ? try OwnSpools.fetchedHere() : []
+    return (fetched.isEmpty ? try openAll(for: use, done: true) : try OwnSpools.open(for: use, done: true), fetched)
   }
 }
 

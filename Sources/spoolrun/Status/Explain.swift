@@ -32,7 +32,8 @@ struct Explain: ParsableCommand {
       }
     }
     if jobs.isEmpty { return }
-    try JobTelling(spools: try spool.openAll(for: .reading, done: true)) { _ in
+    let (spools, fetched) = try spool.openAllAndFetched(for: .reading)
+    try JobTelling(spools: spools, fetched: fetched) { _ in
       ", and no failure code of this name: `spoolrun explain` lists them"
     }.tell(of: jobs)
   }

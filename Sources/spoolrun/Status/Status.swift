@@ -119,6 +119,8 @@ struct Status: ParsableCommand {
 /// Prints what has happened to jobs that a person names.
 struct JobTelling {
   let spools: [Spool]
+  /// Files whose spools are gone.
+  var fetched: [GetRecords.Fetched] = []
   /// What else a name may be meant for that no job has.
   let doubt: ([UInt8]) -> String
 
@@ -138,7 +140,17 @@ struct JobTelling {
           (isFirst, isFound) = (false, true)
         }
       }
+      let files = FetchedFiles.meant(by: [String(decoding: bytes, as: UTF8.self)], among: fetched).files
+      for file in files {
+        Terminal.print(file.story)
+        isFound = true
+      }
       if isFound { continue }
+      if spools.isEmpty {
+        Terminal.error("\(escaped(bytes)): nothing of this name was fetched here\(doubt(bytes))")
+        isComplete = false
+        continue
+      }
       let places = spools.map { escaped($0.location) }.joined(separator: ", ")
       Terminal.error("\(escaped(bytes)): no such job in \(places)\(doubt(bytes))")
       isComplete = false

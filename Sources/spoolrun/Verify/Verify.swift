@@ -61,29 +61,38 @@ struct Verify: ParsableCommand {
 
   func run() throws {
     try NamedSpool.refuse(among: names, of: "verify", self.spool)
-    let spools = try spool.openAll(for: refetch ? .changing : .reading, done: true)
+    let isCheck = sums == nil && !pieces && !refetch
+    let (spools, fetched) =
+      isCheck
+      ? try spool.openAllAndFetched(for: .reading)
+      : (try spool.openAll(for: refetch ? .changing : .reading, done: true), [])
     let progress = VerifyProgress()
     let bar = sums == nil ? VerifyBar(progress) : nil
-    let lists = try receipts(in: spools)
-    let files = lists.reduce(0) { $0 + $1.receipts.count }
+    let meant = FetchedFiles.meant(by: names, among: fetched)
+    let isRight = names.isEmpty || meant.others.isEmpty || !spools.isEmpty
+    if !isRight { meant.others.forEach { Terminal.error("\(escaped($0)): nothing of this name was fetched here") } }
+    let lists = try isRight && (names.isEmpty || !meant.others.isEmpty) ? receipts(in: spools, meant.others) : []
+    let files = lists.reduce(meant.files.count) { $0 + $1.receipts.count }
     progress.count { $0.files = files }
-    var (isGood, isDamaged, replaced) = (true, false, 0)
+    let fetchedFiles = FetchedFiles(isVerbose: verbose, progress: progress)
+    var rest = meant.files[...]
+    var found = report(calls({ rest.popFirst() }, progress, fetchedFiles.answer), bar)
     for (spool, receipts) in lists {
-      let found = report(calls(spool, receipts, progress), bar)
-      (isGood, isDamaged) = (isGood && found.isGood, isDamaged || found.isDamaged)
-      replaced += found.replaced
+      let next = report(calls({ receipts.next() }, progress, answers(spool, progress)), bar)
+      found = (found.isGood && next.isGood, found.isDamaged || next.isDamaged, found.replaced + next.replaced)
     }
+    let (isGood, isDamaged, replaced) = found
     let (ended, bad) = (progress.now.ended, progress.now.bad)
     let others = (replaced > 0 ? ", \(replaced) replaced" : "") + (bad > 0 ? ", \(bad) not" : "")
     if sums == nil { Terminal.say("\(ended - bad - replaced) sound\(others)") }
-    if isGood { return }
+    if isGood, isRight { return }
     if isDamaged, !refetch {
       Terminal.error("`spoolrun verify --refetch` has it fetched again, and replaced once it is right", .info)
     }
     throw ExitStatus.givenUp.code
   }
 
-  private func receipts(in spools: [Spool]) throws -> [(spool: Spool, receipts: ReceiptList)] {
+  private func receipts(in spools: [Spool], _ names: [String]) throws -> [(spool: Spool, receipts: ReceiptList)] {
     do {
       if names.isEmpty { return try spools.map { ($0, try ReceiptList($0, named: nil)) } }
       let meant = zip(RawArguments.bytes(of: names), try MeantJobs.by(names, in: spools, [.done]))
@@ -98,13 +107,12 @@ struct Verify: ParsableCommand {
     }
   }
 
-  private func calls(
-    _ spool: Spool, _ receipts: ReceiptList, _ progress: VerifyProgress
-  ) -> OrderedCalls<ListedReceipt, VerifyAnswer> {
-    let answer = answers(spool, progress)
+  private func calls<Item: Sendable>(
+    _ next: @escaping () -> Item?, _ progress: VerifyProgress, _ answer: @escaping @Sendable (Item) -> VerifyAnswer
+  ) -> OrderedCalls<Item, VerifyAnswer> {
     let width = jobs ?? max(1, sysconf(Int32(_SC_NPROCESSORS_ONLN)))
-    return OrderedCalls({ receipts.next() }, width: width) { receipt in
-      let answer = answer(receipt)
+    return OrderedCalls(next, width: width) { item in
+      let answer = answer(item)
       progress.count { progress in
         if answer.isMoved { progress.files -= 1 } else { progress.ended += 1 }
         if !answer.isGood { progress.bad += 1 }
@@ -125,7 +133,7 @@ struct Verify: ParsableCommand {
 
   /// - Returns: whether all is good, whether a payload is not what its receipt says, and how many newer jobs have
   ///   replaced.
-  private func report(_ calls: OrderedCalls<ListedReceipt, VerifyAnswer>, _ bar: consuming VerifyBar?)
+  private func report<Item>(_ calls: OrderedCalls<Item, VerifyAnswer>, _ bar: consuming VerifyBar?)
     -> (isGood: Bool, isDamaged: Bool, replaced: Int)
   {
     var bar = bar

@@ -71,6 +71,22 @@ import Testing
     #expect(String(decoding: try readFile("\(place)/new/\(job)"), as: UTF8.self).contains("url: ftp://h/x\n"))
   }
 
+  @Test func `verify and explain know what a get has fetched whose spool is gone`() async throws {
+    let server = try simpleServer()
+    #expect(try await get("--crc32", hex8(independentCRC32(Array("payload\n".utf8))), server.url("/a")).status == .exited(0))
+    #expect(try await get(server.url("/b?token=s3cret")).status == .exited(0))
+    #expect(fileStatus(spool) == nil)
+    #expect(try await command("verify").status == .exited(0))
+    let story = try await command("explain", "b")
+    #expect(story.output.contains("b: fetched 20") && story.output.contains(" from \(server.url("/b")); "), "\(story)")
+    try writeFile("\(here)/a", Array("pay1oad\n".utf8))
+    let damaged = try await command("verify", "b", "./a")
+    #expect(damaged.status == .exited(1) && damaged.output.contains("a: changed: "), "\(damaged)")
+    #expect(try await command("verify", "b").status == .exited(0))
+    let none = try await command("verify", "a", "c")
+    #expect(none.status == .exited(1) && none.errors.contains("c: nothing of this name"), "\(none)")
+  }
+
   @Test func `verify checks the files of gets that have more to do`() async throws {
     let server = try simpleServer()
     #expect(try await get("--once", server.url("/a"), server.url("/b"), server.url("/503")).status == .exited(75))

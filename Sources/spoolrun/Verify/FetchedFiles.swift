@@ -1,0 +1,63 @@
+internal import Spool
+internal import SpoolStatus
+
+/// Compares the files that gets have fetched into a directory with what was noted, where their spools are gone. On any
+/// thread.
+struct FetchedFiles: Sendable {
+  let isVerbose: Bool
+  let progress: VerifyProgress
+
+  /// Those that the names of a command line mean, and the names that mean none.
+  static func meant(
+    by names: [String], among fetched: [GetRecords.Fetched]
+  ) -> (files: [GetRecords.Fetched], others: [String]) {
+    if names.isEmpty { return (fetched.sorted { $0.receipt.output.exact < $1.receipt.output.exact }, []) }
+    var (files, others): ([GetRecords.Fetched], [String]) = ([], [])
+    for name in names {
+      let path = name.begins(with: "./") ? String(name.dropFirst(2)) : name
+      let found = fetched.filter { $0.receipt.output.exact == path.exact }
+      if found.isEmpty { others.append(name) } else { files += found }
+    }
+    return (files, others)
+  }
+
+  func answer(_ fetched: GetRecords.Fetched) -> VerifyAnswer {
+    let (name, size) = (escaped(fetched.receipt.output), fetched.verified.size)
+    var read: UInt64 = 0
+    progress.count { progress in
+      progress.begun += 1
+      progress.known &+= size
+    }
+    // A file that has changed need not be read any further.
+    defer { progress.count { $0.read &+= size > read ? size - read : 0 } }
+    let check: PayloadCheck
+    do throws(SpoolError) {
+      check = try GetRecords.check(fetched) { bytes in
+        read += UInt64(bytes.count)
+        progress.count { $0.read &+= UInt64(bytes.count) }
+      }
+    } catch {
+      return VerifyAnswer(isGood: false, line: "\(name): cannot be checked: \(error)")
+    }
+    let flaw: String
+    switch check {
+    case .missing: flaw = "missing"
+    case .changed(let mismatch): flaw = "changed: \(mismatch.text)"
+    case .unreadable(let error): flaw = "unreadable: \(error.errno)"
+    case .present, .sound:
+      let digests = Fields().with(fetched.verified.digests).text
+      return VerifyAnswer(line: isVerbose ? "\(name): sound: size=\(size) \(digests)" : nil)
+    }
+    return VerifyAnswer(isGood: false, line: "\(name): \(flaw); `spoolrun get --overwrite` with its URL gets it again")
+  }
+}
+
+extension GetRecords.Fetched {
+  /// Where the file is from, for a person.
+  var story: String {
+    let time = time.map { " \($0)" } ?? ""
+    let place = url.map { " from \(escaped($0))" } ?? ""
+    let digests = Fields().with(verified.digests).text
+    return "\(escaped(receipt.output)): fetched\(time)\(place); size=\(verified.size) \(digests)"
+  }
+}
