@@ -147,10 +147,8 @@ private struct JobDrop {
   /// - Returns: the job's name.
   func run(ifNew: Bool) throws -> FileName {
     try AllowedSchemes(of: spool).check(request.urls.map(\.text))
-    do {
-      return ifNew ? try Drops(spool).alone(within: nil) { try dropIfNew() } : try drop()
-    } catch let error as SpoolError {
-      throw ExitStatus.failure(error, "the job cannot be dropped")
+    return try ExitStatus.reporting("the job cannot be dropped") {
+      ifNew ? try Drops(spool).alone(within: nil) { try dropIfNew() } : try drop()
     }
   }
 

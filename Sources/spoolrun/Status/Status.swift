@@ -78,7 +78,7 @@ struct Status: ParsableCommand {
     if !named.jobs.isEmpty { return try JobTelling(spools: spools, doubt: doubt).tell(of: named.jobs) }
     for (index, spool) in spools.enumerated() {
       if index > 0 { Terminal.print("") }
-      do throws(SpoolError) { try show(spool) } catch { throw ExitStatus.failure(error, escaped(spool.location)) }
+      try ExitStatus.reporting(escaped(spool.location)) { try show(spool) }
     }
   }
 
@@ -128,11 +128,11 @@ struct JobTelling {
     for bytes in RawArguments.bytes(of: jobs) {
       var isFound = false
       for (spool, reader) in readers {
-        let lines: [[String]]
-        do throws(SpoolError) { lines = try stories(of: bytes, in: spool, reader) } catch {
-          throw ExitStatus.failure(error, escaped(spool.location))
+        let stories = try ExitStatus.reporting(escaped(spool.location)) {
+          let jobs = try MeantJobs.by(bytes, in: [spool], Directory.ofJobs)
+          return try jobs.names.compactMap { try reader.lines(of: $0, in: jobs.directory) }
         }
-        for story in lines {
+        for story in stories {
           Terminal.write((isFirst ? "" : "\n") + story.map { $0 + "\n" }.joined(), to: STDOUT_FILENO)
           (isFirst, isFound) = (false, true)
         }
@@ -143,15 +143,6 @@ struct JobTelling {
       isComplete = false
     }
     if !isComplete { throw ExitStatus.givenUp.code }
-  }
-
-  private func stories(of text: [UInt8], in spool: Spool, _ reader: JobStoryReader) throws(SpoolError) -> [[String]] {
-    let jobs = try MeantJobs.by(text, in: [spool], Directory.ofJobs)
-    var stories: [[String]] = []
-    for name in jobs.names {
-      if let lines = try JobStoryReader(spool).lines(of: name, in: jobs.directory) { stories.append(lines) }
-    }
-    return stories
   }
 }
 
