@@ -116,11 +116,7 @@ package struct SchemeNote {
   package func write(_ schemes: Set<String>?) throws(SpoolError) {
     guard try read() != schemes else { return }
     guard let schemes else { return try spool.system.unlink(spool.root, Self.schemesPath) }
-    let temporary = spool.temporary(FileName("protocols"))
-    // Users who may drop jobs may read it, as far as the umask allows.
-    let file = try spool.system.createNew(spool.root, temporary, mode: 0o644)
-    try file.write(Array((schemes.sorted().joined(separator: ",") + "\n").utf8), at: 0)
-    try spool.system.rename(spool.root, temporary, Self.schemesPath)
+    try spool.write(Array((schemes.sorted().joined(separator: ",") + "\n").utf8), to: Self.schemesPath)
   }
 }
 

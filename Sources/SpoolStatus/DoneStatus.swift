@@ -26,13 +26,12 @@ package struct DoneStatus: Sendable {
       }
     }
     guard let receipt else { return nil }
-    func number(_ field: String) -> UInt64? { receipt.fields[field].flatMap { decimal($0) } }
     self.name = name
     (time, output, size) = (receipt.time, receipt.fields["output"] ?? "", verified)
     figures = verified.map { PayloadFigures(size: $0, receipt: receipt.fields) }
-    fetched = number("bytes-fetched")
-    seconds = number("seconds").map { Int64(clamping: $0) }
-    attempts = number("attempts").map { Int(clamping: $0) }
+    fetched = receipt.fields.number("bytes-fetched")
+    seconds = receipt.fields.number("seconds").map { Int64(clamping: $0) }
+    attempts = receipt.fields.number("attempts").map { Int(clamping: $0) }
   }
 
   var json: JSONText {
@@ -52,7 +51,7 @@ package struct PayloadFigures: Sendable {
 
   /// - Parameter receipt: the fields of a `done:` line, or of the event `done`.
   package init(size: UInt64, receipt: Fields) {
-    func number(_ field: String) -> Int64? { receipt[field].flatMap { decimal($0) }.map { Int64(clamping: $0) } }
+    func number(_ field: String) -> Int64? { receipt.number(field).map { Int64(clamping: $0) } }
     self.size = size
     // Versions before 0.3 wrote whole seconds only.
     let milliseconds = number("milliseconds") ?? number("seconds").map { $0.multipliedReportingOverflow(by: 1000).0 }

@@ -215,9 +215,7 @@ struct JobReading {
 
 extension JobStatus.Problem {
   init(interruption: Fields) {
-    self.init(
-      code: "interrupted", reason: interruption["reason"] ?? "",
-      time: interruption.words.first.flatMap { Timestamp($0) })
+    self.init(code: "interrupted", reason: interruption["reason"] ?? "", time: interruption.time)
   }
 
   /// From the fields of a `failed:` line.
@@ -227,7 +225,7 @@ extension JobStatus.Problem {
     if let expected = failure["expected"], let found = failure["found"] {
       reason += " (expected \(expected), found \(found))"
     }
-    self.init(code: failure["code"] ?? "failed", reason: reason, time: failure.words.first.flatMap { Timestamp($0) })
+    self.init(code: failure["code"] ?? "failed", reason: reason, time: failure.time)
   }
 }
 

@@ -41,14 +41,8 @@ package struct Leases {
   }
 
   private func write(_ seconds: Int64) throws(SpoolError) {
-    let temporary = spool.temporary(FileName("lease"))
-    // Users who may drop jobs may read it, as far as the umask allows.
-    let file = try spool.system.createNew(spool.root, temporary, mode: 0o644)
-    defer { try? spool.system.unlink(spool.root, temporary) }
-    try file.write(Array("\(seconds)\n".utf8), at: 0)
-    try file.fsync()
     do throws(SpoolError) {
-      try spool.moveNoReplace(temporary, Spool.leasePath)
+      try spool.write(Array("\(seconds)\n".utf8), to: Spool.leasePath, isFlushed: true, replaces: false)
     } catch  where error.errno == .fileExists {
     }
   }

@@ -12,6 +12,40 @@ struct ListedReceipt: Sendable {
   var isNamed = false
 
   var path: Path { archived ?? Path(.done, name) }
+
+  /// Why a job has no receipt that can be used, for a person.
+  private struct Missing: Error {
+    let text: String
+    /// Whether it was there when `done` was listed.
+    var hasMoved = false
+  }
+
+  /// What `check` says of the receipt. An error, such as a disk that is not mounted, concerns only this job.
+  /// - Parameter trouble: is told the job's name and why its receipt, or what it is of, cannot be read.
+  func answer(
+    _ spool: Spool, check: (_ name: String, Journal.Done) throws -> VerifyAnswer,
+    trouble: (_ name: String, _ reason: String, _ isError: Bool) -> VerifyAnswer
+  ) -> VerifyAnswer {
+    do {
+      return try check(name.display, try read(spool))
+    } catch let missing as Missing {
+      return missing.hasMoved ? VerifyAnswer() : trouble(name.display, missing.text, false)
+    } catch {
+      return trouble(name.display, "\(error)", true)
+    }
+  }
+
+  private func read(_ spool: Spool) throws -> Journal.Done {
+    guard JobName(name) != nil, let job = try spool.jobContents(path)?.withUnsafeBytes({ JobText($0) }) else {
+      var missing = Missing(text: "no such receipt in done")
+      if !isNamed { missing.hasMoved = try spool.status(.done, name) == nil }
+      throw missing
+    }
+    guard let done = job.journal.publication.done, OutputPath(done.receipt.output) != nil else {
+      throw Missing(text: "no receipt: the job file says neither `verified:` nor `done:`")
+    }
+    return done
+  }
 }
 
 /// The receipts of a spool: first those in `done`, in the order of their names, then those that are archived.
@@ -44,53 +78,6 @@ final class ReceiptList {
   func next() -> ListedReceipt? { receipts.popFirst() }
 }
 
-private struct DoneReceipt {
-  let receipt: Journal.Receipt
-  let verified: Journal.Verified
-  let time: Timestamp?
-  let output: OutputPath
-
-  /// Why a job has no receipt that can be used, for a person.
-  struct Missing: Error {
-    let text: String
-    /// Whether it was there when `done` was listed.
-    var hasMoved = false
-  }
-
-  /// What `check` says of a receipt. An error, such as a disk that is not mounted, concerns only this job.
-  /// - Parameter trouble: is told the job's name and why its receipt, or what it is of, cannot be read.
-  static func answer(
-    _ listed: ListedReceipt, _ spool: Spool, check: (_ name: String, DoneReceipt) throws -> VerifyAnswer,
-    trouble: (_ name: String, _ reason: String, _ isError: Bool) -> VerifyAnswer
-  ) -> VerifyAnswer {
-    let name = listed.name.display
-    do {
-      return try check(name, try read(listed, spool))
-    } catch let missing as Missing {
-      return missing.hasMoved ? VerifyAnswer() : trouble(name, missing.text, false)
-    } catch {
-      return trouble(name, "\(error)", true)
-    }
-  }
-
-  private static func read(_ listed: ListedReceipt, _ spool: Spool) throws -> DoneReceipt {
-    guard JobName(listed.name) != nil,
-      let job = try spool.jobContents(listed.path)?.withUnsafeBytes({ JobText($0) })
-    else {
-      var missing = Missing(text: "no such receipt in done")
-      if !listed.isNamed { missing.hasMoved = try spool.status(.done, listed.name) == nil }
-      throw missing
-    }
-    let publication = job.journal.publication
-    guard let receipt = publication.receipt, let verified = publication.verified,
-      let output = OutputPath(receipt.output)
-    else {
-      throw Missing(text: "no receipt: the job file says neither `verified:` nor `done:`")
-    }
-    return DoneReceipt(receipt: receipt, verified: verified, time: publication.receiptTime, output: output)
-  }
-}
-
 /// Reads payloads again and compares them with their receipts. On any thread.
 struct PayloadReader: Sendable {
   let spool: Spool
@@ -107,7 +94,7 @@ struct PayloadReader: Sendable {
 
   /// The list of the pieces of a payload that is sound (spool.5, PIECES).
   func pieces(_ listed: ListedReceipt) -> VerifyAnswer {
-    DoneReceipt.answer(listed, spool) { name, found in
+    listed.answer(spool) { name, found in
       var maker = PieceList.Maker(size: found.verified.size)
       let flaw = try flaw(found) { maker.take($0) }
       let list = flaw == nil ? maker.list() : nil
@@ -119,7 +106,7 @@ struct PayloadReader: Sendable {
   }
 
   func answer(_ listed: ListedReceipt) -> VerifyAnswer {
-    DoneReceipt.answer(listed, spool) { name, found in
+    listed.answer(spool) { name, found in
       if let flaw = try flaw(found) {
         // The newer job's file is right where it is, and is checked by its own receipt.
         if let other = try receipts.successor(of: found.receipt, found.time, listed.name) {
@@ -136,7 +123,7 @@ struct PayloadReader: Sendable {
   }
 
   /// - Returns: what came of it, as the end of a line; whether the job is to run again.
-  private func refetch(_ listed: ListedReceipt, _ found: DoneReceipt, _ flaw: Flaw) -> (String, Bool) {
+  private func refetch(_ listed: ListedReceipt, _ found: Journal.Done, _ flaw: Flaw) -> (String, Bool) {
     do {
       let directory = found.receipt.directory
       // The directory of a disk that is not mounted is empty.
@@ -163,7 +150,7 @@ struct PayloadReader: Sendable {
 
   /// What is wrong with the payload; nil if nothing is.
   /// - Parameter take: gets the payload's bytes.
-  private func flaw(_ found: DoneReceipt, _ take: (UnsafeRawBufferPointer) -> Void = { _ in }) throws(SpoolError)
+  private func flaw(_ found: Journal.Done, _ take: (UnsafeRawBufferPointer) -> Void = { _ in }) throws(SpoolError)
     -> Flaw?
   {
     let size = found.verified.size
@@ -182,17 +169,17 @@ struct PayloadReader: Sendable {
       take(bytes)
     }
     switch check {
-    case .missing: return Flaw(text: "missing: \(escaped(found.output.text))", isMissing: true)
-    case .changed(let mismatch): return Flaw(text: "changed: \(escaped(found.output.text)): \(mismatch.text)")
-    case .unreadable(let error): return Flaw(text: "unreadable: \(escaped(found.output.text)): \(error.errno)")
+    case .missing: return Flaw(text: "missing: \(escaped(found.receipt.output))", isMissing: true)
+    case .changed(let mismatch): return Flaw(text: "changed: \(escaped(found.receipt.output)): \(mismatch.text)")
+    case .unreadable(let error): return Flaw(text: "unreadable: \(escaped(found.receipt.output)): \(error.errno)")
     case .present, .sound: return nil
     }
   }
 
-  private func sound(_ found: DoneReceipt) -> String {
+  private func sound(_ found: Journal.Done) -> String {
     let digests = Fields().with(found.verified.digests).text
     let unproven = found.receipt.unproven.map { " unproven=\(escaped($0))" } ?? ""
-    return "sound: \(escaped(found.output.text)) size=\(found.verified.size) \(digests)\(unproven)"
+    return "sound: \(escaped(found.receipt.output)) size=\(found.verified.size) \(digests)\(unproven)"
   }
 }
 
@@ -216,7 +203,7 @@ struct SumList: Sendable {
   private let isForTerminal = isatty(STDOUT_FILENO) == 1
 
   func answer(_ listed: ListedReceipt) -> VerifyAnswer {
-    DoneReceipt.answer(listed, spool) { name, found in
+    listed.answer(spool) { name, found in
       guard let digest = found.verified.digests[format.algorithm] else {
         return Self.problem(name, "its receipt has no \(format.algorithm.rawValue)")
       }
@@ -229,9 +216,9 @@ struct SumList: Sendable {
     }
   }
 
-  private func path(_ found: DoneReceipt) -> String {
-    guard directory == nil, let place = found.receipt.directory else { return found.output.text }
-    return "\(place)/\(found.output.text)"
+  private func path(_ found: Journal.Done) -> String {
+    guard directory == nil, let place = found.receipt.directory else { return found.receipt.output }
+    return "\(place)/\(found.receipt.output)"
   }
 
   private func shown(_ line: String) -> String {
