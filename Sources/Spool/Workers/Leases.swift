@@ -41,10 +41,8 @@ package struct Leases {
   }
 
   private func write(_ seconds: Int64) throws(SpoolError) {
-    do throws(SpoolError) {
-      try spool.write(Array("\(seconds)\n".utf8), to: Spool.leasePath, isFlushed: true, replaces: false)
-    } catch  where error.errno == .fileExists {
-    }
+    try orNil(
+      spool.write(Array("\(seconds)\n".utf8), to: Spool.leasePath, isFlushed: true, replaces: false), on: .fileExists)
   }
 }
 
@@ -136,10 +134,7 @@ extension Leases {
   /// Begins the lease now: a heartbeat from the future, by a clock that was wrong, proves no life until then, and a
   /// living owner renews it.
   private func beginLease(_ claim: Path) throws(SpoolError) {
-    do throws(SpoolError) {
-      try spool.touch(spool.system.open(spool.root, claim, O_RDONLY | Spool.jobFlags))
-    } catch  where error.isGone {
-    }
+    try orNil(spool.touch(spool.system.open(spool.root, claim, O_RDONLY | Spool.jobFlags)), where: \.isGone)
   }
 
   /// Whether the owner of a claim has given no sign of life for a lease and still has its lock, so it was stopped and

@@ -92,11 +92,7 @@ package struct WorkerFiles {
   /// A living worker of version 0.2, which would give a job up for a key that it does not know. A user who may not look
   /// at the workers may drop all.
   func objector() throws(SpoolError) -> WorkerName? {
-    do throws(SpoolError) {
-      return try living().first { $0.report?.lacksNewKeys == true }?.owner
-    } catch  where error.errno == .permissionDenied {
-      return nil
-    }
+    try orNil(living().first { $0.report?.lacksNewKeys == true }?.owner, on: .permissionDenied)
   }
 
   private static let newKeys = Set(JobKey.all.filter(\.isNew).map(\.name))

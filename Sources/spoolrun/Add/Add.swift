@@ -144,7 +144,6 @@ private struct JobDrop {
   let name: JobName
 
   /// - Parameter ifNew: whether to drop nothing if the spool has the job already.
-  /// - Returns: the job's name.
   func run(ifNew: Bool) throws -> FileName {
     try AllowedSchemes(of: spool).check(request.urls.map(\.text))
     return try ExitStatus.reporting("the job cannot be dropped") {
@@ -168,12 +167,8 @@ private struct JobDrop {
 
   /// The name that the job will have in `done`, too.
   private func freeName() throws(SpoolError) -> JobName {
-    do throws(SpoolError) {
-      return try JobSearch(spool).nameInNoState(like: name)
-    } catch  where error.errno == .permissionDenied {
-      // A user who may only drop jobs. The worker changes the name if it is taken.
-      return name
-    }
+    // A user may be one who may only drop jobs. The worker changes the name if it is taken.
+    try orNil(JobSearch(spool).nameInNoState(like: name), on: .permissionDenied) ?? name
   }
 
   /// The rest is said in a terminal, and if the job got another name.

@@ -158,11 +158,9 @@ struct JobsWaitedFor {
   }
 
   private func isAnyJob(in directories: [Directory]) throws(SpoolError) -> Bool {
-    do throws(SpoolError) {
-      return try JobSearch(spool).isAnyJob(in: directories)
-    } catch  where spool.isBesideFiles && error.errno == .noSuchFileOrDirectory {
-      return false
-    }
+    try orNil(JobSearch(spool).isAnyJob(in: directories)) {
+      spool.isBesideFiles && $0.errno == .noSuchFileOrDirectory
+    } ?? false
   }
 
   private mutating func tell(_ name: FileName, _ what: String) {
