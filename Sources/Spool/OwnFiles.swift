@@ -65,10 +65,7 @@ package struct TrustedKeys: Sendable {
     let owners = [geteuid(), 0, spool.identity.owner] as Set
     try Self.check(Self.directory.distrust(directory, isDirectory: true, by: owners))
     try Self.check(try spool.isInPlace() ? nil : "the spool's path now leads to another directory")
-    let stream = DirectoryStream(try spool.system.open(spool.root, Self.directory, O_RDONLY | O_DIRECTORY))
-    var names: [FileName] = []
-    while let name = try stream.next() { if !name.isIgnored { names.append(name) } }
-    for name in names.sorted(by: { $0.bytes.lexicographicallyPrecedes($1.bytes) }) {
+    for name in try spool.system.namesIfPresent(in: spool.root, Self.directory) {
       let place = Path(Array("keys/".utf8) + name.bytes)
       let status = try spool.system.status(spool.root, place)
       try Self.check(place.distrust(status, isDirectory: false, by: owners))

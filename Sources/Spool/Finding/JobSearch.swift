@@ -69,7 +69,7 @@ package struct JobSearch {
     let found = all.filter { name in
       if !isPattern { return name.bytes.starts(with: text.bytes) }
       return Path(text).withCString { pattern in Path(name).withCString { fnmatch(pattern, $0, 0) == 0 } }
-    }.sorted { $0.bytes.lexicographicallyPrecedes($1.bytes) }
+    }.sorted()
     return found.isEmpty ? ([text], false) : (found, !isPattern && found.count > 1)
   }
 
@@ -253,7 +253,6 @@ extension JobSearch {
     return found
   }
 
-  /// Whether `name` in `failed/` is the record of something that is no job.
   func isRecord(_ name: FileName) throws(SpoolError) -> Bool {
     guard name.hasRecordSuffix, let bytes = try spool.readableContents(Path(.failed, name)) else {
       return false

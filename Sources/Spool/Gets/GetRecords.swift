@@ -82,9 +82,8 @@ package struct GetRecords: Sendable {
 
   /// The directories that have a spool of this person's, or had one when they were last seen.
   package func directories() throws(SpoolError) -> [String] {
-    let stream = DirectoryStream(try system.open(AT_FDCWD, Path("\(location)/gets"), O_RDONLY | O_DIRECTORY))
     var found: [String] = []
-    while let name = try stream.next() {
+    for name in try system.names(in: AT_FDCWD, Path("\(location)/gets"), 0) {
       let path = "\(location)/gets/\(String(decoding: name.bytes, as: UTF8.self))"
       guard !name.bytes.contains(UInt8(ascii: "~")), let directory = try read(path).first?.directory else { continue }
       found.append(directory)
@@ -125,7 +124,6 @@ package struct GetRecords: Sendable {
 
   // MARK: what was fetched
 
-  /// The receipts of what was fetched into `directory`, by their jobs.
   package func receipts(in directory: String) throws(SpoolError) -> Receipts {
     var receipts = Receipts()
     for (job, fields) in try lines(in: directory) {

@@ -64,7 +64,7 @@ final class ReceiptList {
     if let names {
       done = names
     } else {
-      done = try spool.list(.done).sorted { $0.bytes.lexicographicallyPrecedes($1.bytes) }
+      done = try spool.list(.done).sorted()
     }
     try Archive(spool).eachPath(named: wanted) { archived.append(ListedReceipt(name: $1, archived: $0)) }
     // A name that is nowhere is looked for in `done` all the same, and said to be missing there.
@@ -235,7 +235,6 @@ struct VerifyAnswer: Sendable {
   var isGood = true
   /// The payload is missing, has changed or cannot be read.
   var isDamaged = false
-  /// The job is to fetch it again.
   var isAgain = false
   /// A newer job has replaced the payload.
   var isReplaced = false
