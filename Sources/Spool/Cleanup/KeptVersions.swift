@@ -140,7 +140,6 @@ package struct KeptVersions {
 
   /// Gives the newest version the name of the file as well, in place of an older one, or of what was there before it
   /// was published. What a person has put there since stays.
-  /// - Returns: whether it did.
   private func name(_ all: [Version]) throws(SpoolError) -> Bool {
     guard let current, let newest = all.first, isVersion(newest), let root = try root(of: newest),
       let status = try root.status(newest.output), status.isRegular

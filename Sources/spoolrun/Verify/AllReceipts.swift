@@ -4,7 +4,6 @@ internal import Synchronization
 /// What the receipts of a spool say together. They are read once, when the first payload is not what its receipt says.
 /// On any thread.
 final class AllReceipts: Sendable {
-  /// The last receipt of an output.
   private struct Last {
     let receipt: Journal.Receipt
     let path: Path
