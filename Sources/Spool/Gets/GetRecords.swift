@@ -15,8 +15,8 @@ package struct GetRecords: Sendable {
     let above: UInt64?
   }
 
-  /// What a receipt said.
-  package typealias Receipts = [ExactText: (receipt: Journal.Receipt, verified: Journal.Verified, time: Timestamp?)]
+  /// By the names of jobs.
+  package typealias Receipts = [ExactText: Journal.Done]
 
   package let location: String
   let system: System
@@ -51,7 +51,7 @@ package struct GetRecords: Sendable {
     let bytes = try ReplacedFile.read(path, limit: Self.longest, system: system) ?? []
     return String(decoding: bytes, as: UTF8.self).split(at: "\n").compactMap { line in
       guard let fields = Fields(parsing: line), let directory = fields["directory"],
-        let inode = fields["inode"].flatMap({ decimal($0) }), let token = fields["token"]
+        let inode = fields.number("inode"), let token = fields["token"]
       else { return nil }
       let above = fields["above"].flatMap { decimal($0) }
       return (directory, Entry(inode: inode, token: token, mount: fields["mount"], above: above))
@@ -91,9 +91,8 @@ package struct GetRecords: Sendable {
 
   /// The directories that have a spool of this person's, or had one when they were last seen.
   package func directories() throws(SpoolError) -> [String] {
-    let stream = DirectoryStream(try system.open(AT_FDCWD, Path("\(location)/gets"), O_RDONLY | O_DIRECTORY))
     var found: [String] = []
-    while let name = try stream.next() {
+    for name in try system.names(in: AT_FDCWD, Path("\(location)/gets"), 0) {
       let path = "\(location)/gets/\(String(decoding: name.bytes, as: UTF8.self))"
       guard !name.isIgnored, !name.bytes.contains(UInt8(ascii: "~")), let directory = try read(path).first?.directory
       else { continue }
@@ -133,16 +132,13 @@ package struct GetRecords: Sendable {
 
   // MARK: what was fetched
 
-  /// The receipts of what was fetched into `directory`, by their jobs.
   package func receipts(in directory: String) throws(SpoolError) -> Receipts {
     var receipts = Receipts()
     for (job, fields) in try lines(in: directory) {
-      guard let output = fields["output"], let size = fields["size"].flatMap({ decimal($0) }) else { continue }
-      receipts[job] = (
-        Journal.Receipt(output: output, directory: directory, unproven: fields["unproven"]),
-        Journal.Verified(size: size, Digests(fields), unproven: fields["unproven"]),
-        fields.words.first.flatMap { Timestamp($0) }
-      )
+      guard let output = fields["output"], let size = fields.number("size") else { continue }
+      receipts[job] = Journal.Done(
+        receipt: Journal.Receipt(output: output, directory: directory, unproven: fields["unproven"]),
+        verified: Journal.Verified(size: size, Digests(fields), unproven: fields["unproven"]), time: fields.time)
     }
     return receipts
   }
@@ -158,11 +154,11 @@ package struct GetRecords: Sendable {
   func note(_ journals: [(job: FileName, journal: Journal)], in directory: String) throws(SpoolError) {
     var new: [(job: ExactText, fields: Fields)] = []
     for (job, journal) in journals {
-      guard let receipt = journal.publication.receipt, let verified = journal.publication.verified else { continue }
+      guard let done = journal.publication.done else { continue }
       let name = String(decoding: job.bytes, as: UTF8.self)
-      let time = journal.publication.receiptTime.map { "\($0)" } ?? "-"
-      let fields = Fields(time).with("output", receipt.output).with("size", verified.size).with(verified.digests)
-        .with("unproven", verified.unproven).with("job", name)
+      let fields = Fields(done.time.map { "\($0)" } ?? "-").with("output", done.receipt.output)
+        .with("size", done.verified.size).with(done.verified.digests).with("unproven", done.verified.unproven)
+        .with("job", name)
       new.append((name.exact, fields))
     }
     if new.isEmpty { return }
@@ -178,10 +174,7 @@ package struct GetRecords: Sendable {
   /// Replaces a file. What a process left that died meanwhile, the next one writes over.
   private func write(_ bytes: [UInt8], to path: String) throws(SpoolError) {
     let draft = Path("\(path)~")
-    let file = try system.create(AT_FDCWD, draft, O_WRONLY | O_TRUNC | O_NOFOLLOW).shared()
-    try file.write(bytes, at: 0)
-    try file.fsync()
-    try file.close()
-    try system.rename(AT_FDCWD, draft, Path(path))
+    let file = try system.create(AT_FDCWD, draft, O_WRONLY | O_TRUNC | O_NOFOLLOW)
+    try ReplacedFile.finish(file, bytes, as: Path(path))
   }
 }

@@ -47,9 +47,6 @@ struct Verify: ParsableCommand {
     completion: JobNameCompletion.kind)
   var names: [String] = []
 
-  /// Milliseconds between two pictures of the bar.
-  private static let interval: Int64 = 200
-
   func validate() throws {
     if let jobs, !(1...1000).contains(jobs) { throw ValidationError("--jobs must be from 1 to 1000") }
     if pieces, names.count != 1 || sums != nil { throw ValidationError("--pieces is for one job, and without --sums") }
@@ -63,13 +60,13 @@ struct Verify: ParsableCommand {
     try NamedSpool.refuse(among: names, of: "verify", self.spool)
     let spools = try spool.openAll(for: refetch ? .changing : .reading, done: true)
     let progress = VerifyProgress()
-    let bar = sums == nil ? VerifyBar(progress) : nil
+    var picture = VerifyPicture()
     let lists = try receipts(in: spools)
     let files = lists.reduce(0) { $0 + $1.receipts.count }
     progress.count { $0.files = files }
     var (isGood, isDamaged, replaced) = (true, false, 0)
     for (spool, receipts) in lists {
-      let found = report(calls(spool, receipts, progress), bar)
+      let found = report(calls(spool, receipts, progress), progress, &picture)
       (isGood, isDamaged) = (isGood && found.isGood, isDamaged || found.isDamaged)
       replaced += found.replaced
     }
@@ -84,7 +81,7 @@ struct Verify: ParsableCommand {
   }
 
   private func receipts(in spools: [Spool]) throws -> [(spool: Spool, receipts: ReceiptList)] {
-    do {
+    try ExitStatus.reporting("the receipts") {
       if names.isEmpty { return try spools.map { ($0, try ReceiptList($0, named: nil)) } }
       let meant = zip(RawArguments.bytes(of: names), try MeantJobs.by(names, in: spools, [.done]))
       return try spools.indices.compactMap { index in
@@ -93,8 +90,6 @@ struct Verify: ParsableCommand {
         }
         return wanted.isEmpty ? nil : (spools[index], try ReceiptList(spools[index], named: wanted))
       }
-    } catch let error as SpoolError {
-      throw ExitStatus.failure(error, "the receipts")
     }
   }
 
@@ -125,51 +120,27 @@ struct Verify: ParsableCommand {
 
   /// - Returns: whether all is good, whether a payload is not what its receipt says, and how many newer jobs have
   ///   replaced.
-  private func report(_ calls: OrderedCalls<ListedReceipt, VerifyAnswer>, _ bar: consuming VerifyBar?)
-    -> (isGood: Bool, isDamaged: Bool, replaced: Int)
-  {
-    var bar = bar
+  private func report(
+    _ calls: OrderedCalls<ListedReceipt, VerifyAnswer>, _ progress: VerifyProgress, _ picture: inout VerifyPicture
+  ) -> (isGood: Bool, isDamaged: Bool, replaced: Int) {
+    var bar = ProgressLine()
     var (isGood, isDamaged, replaced) = (true, false, 0)
-    var nextPicture = Terminal.milliseconds() + Self.interval
     while !calls.isOver {
-      for answer in calls.take(within: Int(Self.interval)) {
-        if answer.hasText { bar?.erase() }
+      for answer in calls.take(within: Int(ProgressLine.interval)) {
+        if answer.hasText { bar.erase() }
         if let line = answer.line { Terminal.print(line) }
         if let problem = answer.problem { Terminal.error(problem) }
         isGood = isGood && answer.isGood
         isDamaged = isDamaged || answer.isDamaged
         if answer.isReplaced { replaced += 1 }
       }
-      guard Terminal.milliseconds() >= nextPicture else { continue }
-      nextPicture = Terminal.milliseconds() + Self.interval
-      bar?.draw()
+      if sums != nil { continue }
+      bar.update { width, look in
+        picture.update(progress.now, at: Terminal.milliseconds())
+        return picture.line(width: width, look)
+      }
     }
-    bar?.erase()
+    bar.erase()
     return (isGood, isDamaged, replaced)
   }
-}
-
-/// The progress bar of `verify`, on standard error.
-private struct VerifyBar {
-  private var picture = VerifyPicture()
-  private var region = LiveRegion()
-  private let look = Terminal.look(STDERR_FILENO)
-  private let progress: VerifyProgress
-
-  /// nil if standard error is no terminal on which the cursor can be moved.
-  init?(_ progress: VerifyProgress) {
-    guard Terminal.isCapable(STDERR_FILENO) else { return nil }
-    self.progress = progress
-  }
-
-  mutating func draw() {
-    guard let size = Terminal.size(STDERR_FILENO) else { return }
-    picture.update(progress.now, at: Terminal.milliseconds())
-    // The last column stays empty: terminals differ in where the cursor is after a full line.
-    let line = picture.line(width: size.columns - 1, look)
-    Terminal.write(region.draw([line], columns: size.columns), to: STDERR_FILENO)
-  }
-
-  /// To be called before anything else is printed.
-  mutating func erase() { region.eraseOnStandardError() }
 }
