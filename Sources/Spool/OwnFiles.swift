@@ -65,10 +65,7 @@ package struct TrustedKeys: Sendable {
     let owners = [geteuid(), 0, spool.identity.owner] as Set
     try Self.check(Self.directory.distrust(directory, isDirectory: true, by: owners))
     try Self.check(try spool.isInPlace() ? nil : "the spool's path now leads to another directory")
-    let stream = DirectoryStream(try spool.system.open(spool.root, Self.directory, O_RDONLY | O_DIRECTORY))
-    var names: [FileName] = []
-    while let name = try stream.next() { if !name.isIgnored { names.append(name) } }
-    for name in names.sorted(by: { $0.bytes.lexicographicallyPrecedes($1.bytes) }) {
+    for name in try spool.system.namesIfPresent(in: spool.root, Self.directory) {
       let place = Path(Array("keys/".utf8) + name.bytes)
       let status = try spool.system.status(spool.root, place)
       try Self.check(place.distrust(status, isDirectory: false, by: owners))
@@ -116,11 +113,7 @@ package struct SchemeNote {
   package func write(_ schemes: Set<String>?) throws(SpoolError) {
     guard try read() != schemes else { return }
     guard let schemes else { return try spool.system.unlink(spool.root, Self.schemesPath) }
-    let temporary = spool.temporary(FileName("protocols"))
-    // Users who may drop jobs may read it, as far as the umask allows.
-    let file = try spool.system.createNew(spool.root, temporary, mode: 0o644)
-    try file.write(Array((schemes.sorted().joined(separator: ",") + "\n").utf8), at: 0)
-    try spool.system.rename(spool.root, temporary, Self.schemesPath)
+    try spool.write(Array((schemes.sorted().joined(separator: ",") + "\n").utf8), to: Self.schemesPath)
   }
 }
 

@@ -95,13 +95,11 @@ package struct JobRecord: Sendable, Equatable {
     (attempts[last].ended, attempts[last].end, attempts[last].bytes) = (max(time, attempts[last].begun), end, bytes)
   }
 
-  /// Seconds from the beginning of the first attempt to the end of the last.
   var seconds: Int64 {
     guard let first = attempts.first, let last = attempts.last else { return 0 }
     return max(0, last.ended.seconds - first.begun.seconds)
   }
 
-  /// The code of the last failure; nil if the last attempt has not failed.
   var code: String? { if case .failed(let code) = attempts.last?.end { code } else { nil } }
 
   /// The host of the last attempt; empty if there was none.

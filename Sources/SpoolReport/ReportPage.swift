@@ -23,7 +23,6 @@ package struct ReportPage {
     <html lang="en"><head><meta charset="utf-8"><title>spoolrun: 
     """
 
-  /// Whether a file is such a page.
   package static func isOne(_ bytes: [UInt8]) -> Bool { bytes.starts(with: start.utf8) }
 
   package var html: String {

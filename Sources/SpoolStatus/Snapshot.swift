@@ -167,3 +167,100 @@ extension SpoolSnapshot {
     }
   }
 }
+
+/// A server or proxy that rests, and the jobs that wait for it.
+package struct ServerStatus: Sendable, Equatable {
+  package let note: ServerNote
+  package let rest: ServerNote.Rest
+  package let end: Timestamp
+  /// Of the jobs that were read.
+  package var jobs = 0
+  /// Whether more wait than were read.
+  package var areMore = false
+
+  /// For each host that may not ask it; empty for one that does not rest.
+  package static func all(_ seen: ServerFiles.Seen) -> [ServerStatus] {
+    guard let note = seen.note else { return [] }
+    return note.rests.map { ServerStatus(note: note, rest: $0, end: Timestamp(seconds: seen.end(of: $0))) }
+  }
+
+  package var name: String { note.isProxy ? "the proxy \(note.shownHost)" : note.shownHost }
+
+  /// `mirror.example rests for 9m (429, asked by the server)`
+  package func sentence(now: Timestamp) -> String {
+    let code = FailureCode.status(of: rest.code).map { "\($0)" } ?? escaped(rest.code)
+    let why: String
+    switch rest.cause {
+    case "asked": why = "\(code), asked by the server"
+    case "unreachable": why = code + (rest.host.map { ", for \(escaped($0))" } ?? "")
+    default: why = code
+    }
+    return end > now
+      ? "\(name) rests for \(shortDuration(end.seconds - now.seconds)) (\(why))" : "\(name) is to be probed (\(why))"
+  }
+
+  package func line(now: Timestamp) -> String {
+    let count = jobs == 1 ? "1 job" : "\(jobs) jobs"
+    return sentence(now: now) + (jobs > 0 ? ": \(areMore ? "at least " : "")\(count)" : "")
+  }
+
+  var json: JSONText {
+    .object([
+      ("server", .string(escaped(note.server))), ("cause", .string(escaped(rest.cause))),
+      ("code", .string(escaped(rest.code))), ("reason", .string(escaped(rest.reason))),
+      ("host", rest.host.map { .string(escaped($0)) } ?? .null), ("until", .string(end.description)),
+      ("failures", .count(rest.failures)), ("jobs", .count(jobs)),
+    ])
+  }
+}
+
+package struct WorkerStatus: Sendable {
+  /// `HOST.PID.TAG`, safe for a terminal.
+  package var name: String
+  /// Whether it may be alive: it has given a sign of life within the lease.
+  package var isAlive: Bool
+  package var beat: Timestamp
+  /// What it said then; nil if that cannot be read.
+  package var report: WorkerReport?
+
+  var json: JSONText {
+    let options = report.map { $0.options.named.compactMap { option in Self.json(option.key, option.value) } } ?? []
+    let waits = report.map(\.waits) ?? []
+    return .object([
+      ("name", .string(name)), ("state", .string(isAlive ? "alive" : "silent")),
+      ("beat", .string(beat.description)), ("started", .optional(report?.started)),
+      ("program", .optional(report?.program.map { escaped($0) })),
+      ("mode", .optional(report?.mode.map { escaped($0) })),
+      ("runs", .count(report?.runs)), ("options", .object(options)),
+      (
+        "waits",
+        .array(waits.map { .object([("cause", .string(escaped($0.cause))), ("reason", .string(escaped($0.reason)))]) })
+      ),
+      ("claims", .count(report?.claims)), ("lost", .count(report?.lost)),
+      ("missed", .count(report?.missed)),
+    ])
+  }
+
+  private static let numbers: Set = [
+    "jobs", "per-host", "connections", "max-connections", "min-free", "max-size", "only",
+  ]
+  /// The file says only that there is one.
+  private static let flags: Set = ["limit-rate", "gate"]
+
+  /// - Returns: nil for a number that is none, and for what this version does not know.
+  private static func json(_ key: String, _ value: String) -> (String, JSONText)? {
+    if numbers.contains(key) { return decimal(value).map { (key, .count($0)) } }
+    if flags.contains(key) { return (key, .bool(value == "yes")) }
+    return key == "directory" ? (key, .string(escaped(value))) : nil
+  }
+}
+
+extension ClaimName {
+  /// Whether the claim's worker may be alive.
+  /// - Parameter now: by the file system's clock.
+  func isAlive(modified: Int64, in spool: Spool, now: Timestamp) -> Bool {
+    owner.map { Leases(spool).isAlive($0, beat: modified, now: now) } ?? false
+  }
+
+  var shownOwner: String? { owner.map { escaped($0.text) } }
+}

@@ -99,7 +99,7 @@ package final class SnapshotReader {
   }
 
   private func smallest(_ names: [FileName], _ count: Int) -> [FileName] {
-    first(count, of: names) { $0.bytes.lexicographicallyPrecedes($1.bytes) }
+    first(count, of: names) { $0 < $1 }
   }
 
   /// The first `count` elements in that order, without sorting all of them.
@@ -129,7 +129,7 @@ package final class SnapshotReader {
       claims[isAlive ? .running : .interrupted, default: []].append((name, claim))
     }
     for (state, group) in claims {
-      let sorted = group.sorted { $0.claim.job.fileName.bytes.lexicographicallyPrecedes($1.claim.job.fileName.bytes) }
+      let sorted = group.sorted { $0.claim.job.fileName < $1.claim.job.fileName }
       snapshot.counts[state, default: 0] += max(0, group.count - limit)
       for (file, claim) in sorted.prefix(limit) {
         guard var job = try details(.cur, file, claim.job.fileName, state) else { continue }
@@ -208,7 +208,6 @@ package final class SnapshotReader {
   private static let recentLookedAt = 20_000
 
   /// The latest receipts, the last one first.
-  /// - Parameter done: the names in `done`.
   /// - Returns: nil if there are too many to look at.
   private func recent(_ done: [FileName]) throws(SpoolError) -> [DoneStatus]? {
     guard done.count <= Self.recentLookedAt else { return nil }

@@ -225,9 +225,6 @@ extension Claims {
   /// Undoes the claim's rename. Where another job has taken the name meanwhile, the file stays in `cur/`, to be taken
   /// over.
   private func giveBack(_ claim: Path, _ source: Path) throws(SpoolError) {
-    do throws(SpoolError) {
-      try spool.moveNoReplace(claim, source)
-    } catch  where error.isGone || error.errno == .fileExists {
-    }
+    try orNil(spool.moveNoReplace(claim, source)) { $0.isGone || $0.errno == .fileExists }
   }
 }

@@ -3,7 +3,6 @@ internal import SystemPackage
 
 extension Archive {
   /// Moves a receipt here.
-  /// - Parameter time: when the job was done.
   /// - Returns: the directory that has it now; nil if it is no longer in `done/` by this name.
   func take(_ receipt: FileName, doneAt time: Timestamp) throws(SpoolError) -> Path? {
     for number in 1...JobSearch.mostTries {
@@ -24,12 +23,9 @@ extension Archive {
   /// - Returns: false if there is no such directory, or no such receipt.
   private func move(_ receipt: FileName, to month: Path) throws(SpoolError) -> Bool {
     guard try spool.status(.done, receipt)?.isRegular == true else { return false }
-    do throws(SpoolError) {
-      try spool.moveNoReplace(Path(.done, receipt), month.appending(receipt))
-      return true
-    } catch  where error.errno == .noSuchFileOrDirectory || error.errno == .notDirectory {
-      return false
-    }
+    return try orNil(
+      spool.moveNoReplace(Path(.done, receipt), month.appending(receipt)), on: .noSuchFileOrDirectory, .notDirectory)
+      != nil
   }
 
   /// Makes the directory if there is none, and its name durable.

@@ -1,6 +1,57 @@
 internal import Glibc
 internal import SystemPackage
 
+/// Something that a clean-up removed, or found and left alone.
+package struct CleanupFinding: Sendable {
+  package enum Kind: String, Sendable {
+    /// Data in `partial/` or set aside in `failed/` whose job is gone.
+    case orphan
+    /// Data of a failed job whose output is another file.
+    case unpublished
+    /// A link in `roots/` that `spoolrun get` made, to a directory that is gone.
+    case root
+    /// A list in `pieces/` that no job names.
+    case pieces
+    /// A file in `tmp/` that was not written to for 36 hours.
+    case stale
+    /// A record in `failed/` of something that is gone.
+    case record
+    case receipt
+    /// A directory that got receipts; ``CleanupFinding/count`` of them.
+    case archived
+    /// An archive of version 0.2: left alone.
+    case oldArchive
+    /// A receipt whose payload does not exist: left alone.
+    case missing
+    /// Something in `done/` that names no payload: left alone.
+    case noReceipt = "no-receipt"
+    /// Something in `cur/` that no worker will take: left alone.
+    case stray
+    /// A leftover that the kernel does not let us remove (chattr(1)): it stays.
+    case stuck
+  }
+
+  package let kind: Kind
+  /// `DIRECTORY/NAME`, safe for a terminal.
+  package let place: String
+  /// Of the file; 0 where they are of no interest.
+  package let bytes: Int64
+  /// For ``Kind/archived``: how many receipts.
+  package let count: Int
+  /// For ``Kind/missing``: the payload's path, safe for a terminal.
+  package let output: String?
+  /// For ``Kind/stuck``: why it cannot be removed.
+  package let obstacle: SpoolError?
+
+  init(
+    _ kind: Kind, _ path: Path, bytes: Int64 = 0, count: Int = 0, output: String? = nil, obstacle: SpoolError? = nil
+  ) {
+    self.kind = kind
+    place = path.display
+    (self.bytes, self.count, self.output, self.obstacle) = (bytes, count, output, obstacle)
+  }
+}
+
 /// One clean-up of a spool. Directories are read as streams, and only the names of leftovers are kept.
 package struct Cleanup {
   /// Report what would be removed, and remove nothing.
@@ -144,11 +195,8 @@ package struct Cleanup {
   /// - Returns: the directory that the receipt is in now, or would be; nil for one that was not moved.
   private func take(_ name: FileName, _ time: Timestamp) throws(SpoolError) -> Path? {
     if isDry { return Archive.path(of: time) }
-    do throws(SpoolError) {
-      return try Archive(spool).take(name, doneAt: time)
-    } catch  where spool.concernsOneFile(error, in: .done) {
-      report(CleanupFinding(.stuck, Path(.done, name), obstacle: error))
-      return nil
+    return try unlessStuck(Path(.done, name), in: .done) { () throws(SpoolError) in
+      try Archive(spool).take(name, doneAt: time)
     }
   }
 
@@ -184,23 +232,27 @@ package struct Cleanup {
   }
 
   private func removeOrphan(_ path: Path, of name: FileName, in directory: Directory) throws(SpoolError) {
-    do throws(SpoolError) {
-      if let bytes = try JobData(spool).removeOrphan(path, of: name.dataOwner, isDry: isDry) {
-        report(CleanupFinding(.orphan, path, bytes: bytes))
-      }
-    } catch  where spool.concernsOneFile(error, in: directory) {
-      report(CleanupFinding(.stuck, path, obstacle: error))
+    let bytes = try unlessStuck(path, in: directory) { () throws(SpoolError) in
+      try JobData(spool).removeOrphan(path, of: name.dataOwner, isDry: isDry)
     }
+    if let bytes { report(CleanupFinding(.orphan, path, bytes: bytes)) }
   }
 
   /// Removes the file and reports it as `finding`, unless it was gone already.
   func remove(_ path: Path, in directory: Directory, _ finding: CleanupFinding) throws(SpoolError) {
-    do throws(SpoolError) {
-      if !isDry { try spool.system.unlink(spool.root, path) }
-      report(finding)
-    } catch  where error.errno == .noSuchFileOrDirectory {
-    } catch  where spool.concernsOneFile(error, in: directory) {
+    let isRemoved = try unlessStuck(path, in: directory) { () throws(SpoolError) in
+      isDry ? true : try orNil(spool.system.unlink(spool.root, path), on: .noSuchFileOrDirectory) != nil
+    }
+    if isRemoved == true { report(finding) }
+  }
+
+  /// What `body` returns; nil if something about this one file hinders it, which is reported.
+  private func unlessStuck<Value>(
+    _ path: Path, in directory: Directory, _ body: () throws(SpoolError) -> Value?
+  ) throws(SpoolError) -> Value? {
+    do throws(SpoolError) { return try body() } catch  where spool.concernsOneFile(error, in: directory) {
       report(CleanupFinding(.stuck, path, obstacle: error))
+      return nil
     }
   }
 }
@@ -212,17 +264,15 @@ extension Cleanup {
   func removeUnpublished(_ path: Path, of job: FileName) throws(SpoolError) {
     // The look that costs little; the one that counts is under the lock of the data.
     guard try isUnpublishable(job) else { return }
-    do throws(SpoolError) {
-      let bytes = try JobData(spool).withIdleData(path) { (status) throws(SpoolError) -> Int64? in
+    let bytes = try unlessStuck(path, in: .partial) { () throws(SpoolError) in
+      try JobData(spool).withIdleData(path) { (status) throws(SpoolError) -> Int64? in
         // A worker that claims the job from now on finds the data locked, and takes another name.
         guard try isUnpublishable(job) else { return nil }
         if !isDry { try spool.system.unlink(spool.root, path) }
         return status.size
       }
-      if let bytes { report(CleanupFinding(.unpublished, path, bytes: bytes)) }
-    } catch  where spool.concernsOneFile(error, in: .partial) {
-      report(CleanupFinding(.stuck, path, obstacle: error))
     }
+    if let bytes { report(CleanupFinding(.unpublished, path, bytes: bytes)) }
   }
 
   private func isUnpublishable(_ job: FileName) throws(SpoolError) -> Bool {
@@ -242,28 +292,16 @@ extension Cleanup {
     }
     for name in gone.sorted() {
       let path = Path("\(NamedRoots.directory)/\(name)")
-      do throws(SpoolError) {
-        if !isDry { try spool.system.unlink(spool.root, path) }
-        report(CleanupFinding(.root, path))
-      } catch  where error.errno == .noSuchFileOrDirectory {
-      } catch  where error.errno == .notPermitted || error.errno == .permissionDenied {
-        report(CleanupFinding(.stuck, path, obstacle: error))
-      }
+      try remove(path, in: .tmp, CleanupFinding(.root, path))
     }
   }
 
   /// Removes lists of pieces that neither a job nor a receipt names.
   private func cleanPieces() throws(SpoolError) {
     var unnamed: Set<FileName> = []
-    do throws(SpoolError) {
-      let directory = try spool.system.open(spool.root, Path(PieceLists.directory), O_RDONLY | O_DIRECTORY)
-      let stream = DirectoryStream(directory)
-      while let name = try stream.next() {
-        if !name.isIgnored, try isOlder(PieceLists.path(name), than: staleAge, sinceRename: false) {
-          unnamed.insert(name)
-        }
-      }
-    } catch  where error.errno == .noSuchFileOrDirectory {
+    let names = try spool.system.namesIfPresent(in: spool.root, Path(PieceLists.directory))
+    for name in names where try isOlder(PieceLists.path(name), than: staleAge, sinceRename: false) {
+      unnamed.insert(name)
     }
     if unnamed.isEmpty { return }
     func keep(_ request: JobRequest) {
@@ -285,21 +323,16 @@ extension Cleanup {
 
   private func goneRoots() throws(SpoolError) -> Set<String> {
     var gone: Set<String> = []
-    do throws(SpoolError) {
-      let stream = DirectoryStream(
-        try spool.system.open(spool.root, Path(NamedRoots.directory), O_RDONLY | O_DIRECTORY))
-      while let entry = try stream.next() {
-        guard let name = String(validating: entry.bytes, as: UTF8.self), try isOwnRoot(name) else { continue }
-        do throws(SpoolError) {
-          // Through the link.
-          _ = try spool.system.status(spool.root, Path("\(NamedRoots.directory)/\(name)/."))
-        } catch  where error.errno == .noSuchFileOrDirectory || error.errno == .notDirectory {
-          gone.insert(name)
-        } catch {
-          // It is there, or that cannot be known.
-        }
+    for entry in try spool.system.namesIfPresent(in: spool.root, Path(NamedRoots.directory)) {
+      guard let name = String(validating: entry.bytes, as: UTF8.self), try isOwnRoot(name) else { continue }
+      do throws(SpoolError) {
+        // Through the link.
+        _ = try spool.system.status(spool.root, Path("\(NamedRoots.directory)/\(name)/."))
+      } catch  where error.errno == .noSuchFileOrDirectory || error.errno == .notDirectory {
+        gone.insert(name)
+      } catch {
+        // It is there, or that cannot be known.
       }
-    } catch  where error.errno == .noSuchFileOrDirectory {
     }
     return gone
   }

@@ -23,7 +23,6 @@ package struct KeptVersions {
     /// Less for a newer one. Receipts have seconds only.
     let age: [Int64]
 
-    var key: [ExactText?] { [receipt.output.exact, receipt.directory?.exact] }
     func isIn(_ directory: String?) -> Bool { receipt.directory?.exact == directory?.exact }
   }
 
@@ -78,14 +77,14 @@ package struct KeptVersions {
       guard found[name] == nil, JobName(name).map(FeedEntry.isKeyed) == true,
         name.bytes.count == prefix.count + FeedEntry.keyLength,
         name.bytes.starts(with: prefix), let status = try spool.system.statusIfPresent(spool.root, path),
-        let publication = try spool.readableContents(path)?.withUnsafeBytes({ JobText($0) }).journal.publication,
-        let receipt = publication.receipt, let verified = publication.verified, let time = publication.receiptTime,
-        let output = OutputPath(receipt.output)
+        let done = try spool.readableContents(path)?.withUnsafeBytes({ JobText($0) }).journal.publication.done,
+        let time = done.time, let output = OutputPath(done.receipt.output),
+        let known = places[String(decoding: name.bytes.dropFirst(prefix.count), as: UTF8.self)[...]]
       else { return }
-      guard let known = places[String(decoding: name.bytes.dropFirst(prefix.count), as: UTF8.self)[...]] else { return }
       let place = isOfOneFile ? 0 : known
       found[name] = Version(
-        path: path, name: name, status: status, receipt: receipt, output: output, verified: verified, time: time,
+        path: path, name: name, status: status, receipt: done.receipt, output: output, verified: done.verified,
+        time: time,
         age: [Int64(place), -time.seconds, -status.modified, -Int64(status.modifiedNanoseconds)])
     }
     for name in try spool.list(.done) { try note(Path(.done, name), name) }
@@ -141,7 +140,6 @@ package struct KeptVersions {
 
   /// Gives the newest version the name of the file as well, in place of an older one, or of what was there before it
   /// was published. What a person has put there since stays.
-  /// - Returns: whether it did.
   private func name(_ all: [Version]) throws(SpoolError) -> Bool {
     guard let current, let newest = all.first, isVersion(newest), let root = try root(of: newest),
       let status = try root.status(newest.output), status.isRegular
@@ -196,7 +194,7 @@ package struct KeptVersions {
     var found: [[ExactText?]: Set<Path>] = [:]
     func note(_ path: Path, _ text: JobText, isDone: Bool) {
       let publication = text.journal.publication
-      let receipt = publication.receipt.map { [$0.output.exact, $0.directory?.exact] }
+      let receipt = publication.receipt?.place
       let wanted = isDone ? [] : [publication.undelivered?.output, output(text.request)].map { $0.map { [$0.exact] } }
       for key in [receipt] + wanted { if let key { found[key, default: []].insert(path) } }
     }
@@ -221,7 +219,7 @@ package struct KeptVersions {
     do throws(SpoolError) {
       // What another job has, such as a newer one, is that one's.
       if version.output != current, holders[[receipt.output.exact]] == nil,
-        holders[version.key, default: []].subtracting([version.path]).isEmpty
+        holders[receipt.place, default: []].subtracting([version.path]).isEmpty
       {
         switch try look.get() {
         // The directory of a disk that is not mounted is empty.
@@ -237,7 +235,7 @@ package struct KeptVersions {
       // What concerns one file keeps no other from going.
       return outcome("\(error)")
     }
-    holders[version.key]?.remove(version.path)
+    holders[receipt.place]?.remove(version.path)
     return result
   }
 }

@@ -29,22 +29,12 @@ package final class OutputRoot {
   }
 
   func leads(to place: OutputPlace, _ output: OutputPath) throws(SpoolError) -> Bool {
-    do throws(SpoolError) {
-      return try open(output, creating: false).parent.isSame(as: place.parent)
-    } catch  where error.errno == .noSuchFileOrDirectory {
-      return false
-    }
+    try orNil(open(output, creating: false).parent.isSame(as: place.parent), on: .noSuchFileOrDirectory) ?? false
   }
 
-  /// The status of the file at `output`; nil when there is none.
   /// - Throws: ``SpoolError``, ELOOP where a directory of the path is a symbolic link.
   package func status(_ output: OutputPath) throws(SpoolError) -> FileStatus? {
-    do throws(SpoolError) {
-      let place = try open(output, creating: false)
-      return try spool.system.status(place.parent.number, place.name)
-    } catch  where error.errno == .noSuchFileOrDirectory {
-      return nil
-    }
+    try orNil(open(output, creating: false).status(), on: .noSuchFileOrDirectory)
   }
 
   /// Bytes that this user can still write there; nil if the file system does not tell, which stops no job.
@@ -121,7 +111,6 @@ package final class OutputRoot {
   }
 
   /// Removes the file at `output`, durably, if it is still the one that was seen.
-  /// - Returns: whether it was.
   func remove(_ output: OutputPath, seen: FileStatus) throws(SpoolError) -> Bool {
     let place = try open(output, creating: false)
     guard let now = try place.status(), now.isSameFile(as: seen), now.stamp == seen.stamp else { return false }
@@ -146,20 +135,14 @@ package final class OutputRoot {
 
   /// Sets the time of the file at `output`, in seconds since the epoch, if there is one.
   package func setModified(_ output: OutputPath, to seconds: Int64) throws(SpoolError) {
-    do throws(SpoolError) {
-      try open(output, creating: false).openExisting().setModified(seconds)
-    } catch  where error.errno == .noSuchFileOrDirectory {
-    }
+    try orNil(open(output, creating: false).openExisting().setModified(seconds), on: .noSuchFileOrDirectory)
   }
 
   /// Removes what interrupted commits of the data with these inodes left beside `output`: a second name of the data, or
   /// a copy of it.
   package func removeTemporaries(beside output: OutputPath, of inodes: [UInt64]) throws(SpoolError) {
-    do throws(SpoolError) {
-      let place = try open(output, creating: false)
-      for inode in inodes { try place.removeTemporary(of: inode) }
-    } catch  where error.errno == .noSuchFileOrDirectory {
-    }
+    let place = try orNil(open(output, creating: false), on: .noSuchFileOrDirectory)
+    for inode in inodes { try place?.removeTemporary(of: inode) }
   }
 }
 
@@ -371,11 +354,8 @@ package final class OutputPlace {
       }
       return .published
     }
-    do throws(SpoolError) {
-      return try link(part, to: name) ? .published : .otherFileSystem
-    } catch  where error.errno == .fileExists {
-      return .exists
-    }
+    guard let isLinked = try orNil(link(part, to: name), on: .fileExists) else { return .exists }
+    return isLinked ? .published : .otherFileSystem
   }
 
   private func link(_ part: PartFile, to name: Path) throws(SpoolError) -> Bool {
@@ -453,12 +433,7 @@ package final class OutputPlace {
       try spool.system.rename(parent.number, copy.target.path, name)
       return true
     }
-    do throws(SpoolError) {
-      try spool.moveNoReplace(copy.target.path, name, in: parent.number)
-      return true
-    } catch  where error.errno == .fileExists {
-      return false
-    }
+    return try orNil(spool.moveNoReplace(copy.target.path, name, in: parent.number), on: .fileExists) != nil
   }
 
   package func discard(_ copy: OutputCopy) throws(SpoolError) { try removeIfPresent(copy.target.path) }

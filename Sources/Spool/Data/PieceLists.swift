@@ -18,17 +18,8 @@ package struct PieceLists {
   /// - Throws: ``SpoolError``, EACCES for a user who may only drop jobs.
   package func keep(_ list: PieceList) throws(SpoolError) {
     try spool.provide(Path(Self.directory))
-    let temporary = spool.temporary(FileName(Self.directory))
-    let file = try spool.system.createNew(spool.root, temporary, mode: 0o644)
-    do throws(SpoolError) {
-      try file.write(list.text, at: 0)
-      try file.fsync()
-      // In place of one that may be damaged, or so old that `clean` is about to remove it.
-      try spool.system.rename(spool.root, temporary, Self.path(list.key))
-    } catch {
-      try? spool.system.unlink(spool.root, temporary)
-      throw error
-    }
+    // In place of one that may be damaged, or so old that `clean` is about to remove it.
+    try spool.write(list.text, to: Self.path(list.key), isFlushed: true)
     try spool.system.open(spool.root, Path(Self.directory), O_RDONLY | O_DIRECTORY).fsync()
   }
 

@@ -184,14 +184,10 @@ package struct FileSystemTrial {
   }
 
   private func leases(beside writer: borrowing OwnedFile) throws(SpoolError) -> FileSystemTraits.Leases {
-    let reader = try system.open(spool.root, one, O_RDONLY | O_NOFOLLOW)
-    do throws(SpoolError) {
-      try reader.probeLease()
-      return .blind
-    } catch  where error.errno == .resourceTemporarilyUnavailable {
-      return .showWriters
-    } catch  where error.call == .lease {
-      return .missing
+    switch try system.open(spool.root, one, O_RDONLY | O_NOFOLLOW).askLease() {
+    case .granted: .blind
+    case .refused: .showWriters
+    case .unknown: .missing
     }
   }
 
@@ -240,12 +236,7 @@ package struct FileSystemTrial {
 
   /// False where the file system does not support the call.
   private func works(_ body: () throws(SpoolError) -> Void) throws(SpoolError) -> Bool {
-    do throws(SpoolError) {
-      try body()
-      return true
-    } catch  where Self.unsupported.contains(error.errno) {
-      return false
-    }
+    try orNil(body()) { Self.unsupported.contains($0.errno) } != nil
   }
 
   private static let unsupported: Set<Errno> = [

@@ -104,9 +104,7 @@ package struct PeerTrial {
     guard traits.appearsAfter != nil else { return traits }
     let made = Timestamp(seconds: try file.status().modified)
     traits.clockOffset = try clockOffset(from: made)
-    traits.writersAreSeen = try isRefused(path, beside: file) { (other) throws(SpoolError) in
-      try other.probeLease()
-    }
+    traits.writersAreSeen = try isLeaseRefused(path, beside: file)
     traits.locksAreSeen = try seesLock(path)
     try race(&traits)
     traits.goneAfter = try goneAfter()
@@ -152,18 +150,8 @@ package struct PeerTrial {
   }
 
   /// - Parameter file: what this host has open for writing meanwhile.
-  private func isRefused(
-    _ path: Path, beside file: borrowing OwnedFile, _ call: (borrowing OwnedFile) throws(SpoolError) -> Void
-  ) throws(SpoolError) -> Bool {
-    let other = try there.system.open(there.root, path, O_RDONLY | O_NOFOLLOW)
-    do throws(SpoolError) {
-      try call(other)
-      return false
-    } catch  where error.errno == .resourceTemporarilyUnavailable {
-      return true
-    } catch  where error.call == .lease {
-      return false
-    }
+  private func isLeaseRefused(_ path: Path, beside file: borrowing OwnedFile) throws(SpoolError) -> Bool {
+    try there.system.open(there.root, path, O_RDONLY | O_NOFOLLOW).askLease() == .refused
   }
 
   private func seesLock(_ path: Path) throws(SpoolError) -> Bool {
@@ -185,21 +173,12 @@ package struct PeerTrial {
       let other = Background { [there] () throws(SpoolError) in
         try there.system.rename(there.root, source, theirs)
       }
-      let weWon = try wins { () throws(SpoolError) in try here.system.rename(here.root, source, ours) }
-      let theyWon = try wins { () throws(SpoolError) in try other.wait() }
+      let weWon = try orNil(here.system.rename(here.root, source, ours), where: \.isGone) != nil
+      let theyWon = try orNil(other.wait(), where: \.isGone) != nil
       traits.races += 1
       if weWon && theyWon { traits.doubles += 1 }
       if !weWon && !theyWon { traits.losses += 1 }
       for path in [source, ours, theirs] { try? here.system.unlink(here.root, path) }
-    }
-  }
-
-  private func wins(_ rename: () throws(SpoolError) -> Void) throws(SpoolError) -> Bool {
-    do throws(SpoolError) {
-      try rename()
-      return true
-    } catch  where error.isGone {
-      return false
     }
   }
 

@@ -25,12 +25,7 @@ package struct Archive: Sendable {
   private func entries() throws(SpoolError) -> [FileName] {
     // A receipt may have the name.
     guard try spool.system.statusIfPresent(spool.root, Self.directory)?.isDirectory == true else { return [] }
-    let stream = DirectoryStream(try open(Self.directory))
-    var names: [FileName] = []
-    while let name = try stream.next() {
-      if !name.isIgnored { names.append(name) }
-    }
-    return names.sorted { $0.bytes.lexicographicallyPrecedes($1.bytes) }
+    return try spool.system.names(in: spool.root, Self.directory).filter { !$0.isIgnored }.sorted()
   }
 
   /// The gzipped archives of version 0.2. `contrib/unarchive` makes receipts of them.

@@ -50,17 +50,14 @@ package struct JobSearch {
     return (directory, name)
   }
 
-  /// The jobs that a person means by a text that need not be a job's whole name.
-  package enum Meant: Equatable {
-    /// Those of the text as a pattern (fnmatch(3)), or the one that begins with it; of no job, the text itself.
-    case names([FileName])
-    /// Several begin with it.
-    case several([FileName])
-  }
-
+  /// The jobs that a person means by a text that need not be a job's whole name: those of the text as a pattern
+  /// (fnmatch(3)), or those that begin with it; of no job, the text itself.
   /// - Parameter directories: where jobs are looked for, if none has the whole name.
-  package func meant(by text: FileName, in directories: [Directory]) throws(SpoolError) -> Meant {
-    guard text.isEntry, try places(of: text).isEmpty else { return .names([text]) }
+  /// - Returns: also whether more than one begin with it, so that it is not certain which is meant.
+  package func meant(by text: FileName, in directories: [Directory]) throws(SpoolError)
+    -> (names: [FileName], isUnclear: Bool)
+  {
+    guard text.isEntry, try places(of: text).isEmpty else { return ([text], false) }
     var all: Set<FileName> = []
     for directory in directories {
       for name in try spool.list(directory) {
@@ -72,9 +69,8 @@ package struct JobSearch {
     let found = all.filter { name in
       if !isPattern { return name.bytes.starts(with: text.bytes) }
       return Path(text).withCString { pattern in Path(name).withCString { fnmatch(pattern, $0, 0) == 0 } }
-    }.sorted { $0.bytes.lexicographicallyPrecedes($1.bytes) }
-    if found.isEmpty { return .names([text]) }
-    return isPattern || found.count == 1 ? .names(found) : .several(found)
+    }.sorted()
+    return found.isEmpty ? ([text], false) : (found, !isPattern && found.count > 1)
   }
 
   /// Whether a path leads to this spool.
@@ -257,7 +253,6 @@ extension JobSearch {
     return found
   }
 
-  /// Whether `name` in `failed/` is the record of something that is no job.
   func isRecord(_ name: FileName) throws(SpoolError) -> Bool {
     guard name.hasRecordSuffix, let bytes = try spool.readableContents(Path(.failed, name)) else {
       return false

@@ -7,8 +7,7 @@ extension JobSearch {
   ///   - job: a job with the same output, whose name is likely to be similar.
   package func publisher(of output: String, in root: String?, like job: JobName) throws(SpoolError) -> FoundJob? {
     func isPublisher(_ text: JobText) -> Bool {
-      text.journal.publication.receipt.map { ($0.output.exact, $0.directory?.exact) == (output.exact, root?.exact) }
-        ?? false
+      text.journal.publication.receipt?.place == [output.exact, root?.exact]
     }
     let stem = job.fileName.numbering?.stem ?? job.fileName
     for name in [stem, job.fileName, FileName(OutputPath(output)?.name ?? "")] where name.isEntry && !name.isIgnored {
@@ -64,9 +63,7 @@ extension JobSearch {
     // In the order in which a job moves, and `cur` again for one that has left `partial` since.
     for directory in [Directory.new, .urgent, .cur, .partial, .cur, .hold, .failed] {
       let found = try firstJob(in: [directory], limit: Self.mostPublishers, besides: own) { text in
-        text.journal.publication.undelivered.map {
-          ($0.output.exact, $0.directory?.exact) == (output.exact, root?.exact)
-        } ?? false
+        text.journal.publication.undelivered?.place == [output.exact, root?.exact]
       }
       if let found { return found }
     }

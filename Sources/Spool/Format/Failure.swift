@@ -59,6 +59,8 @@ package enum FailureCode: String, CaseIterable, Sendable {
     /// See ``Failure/failureClass`` for what else decides.
     package let failureClass: Class
     package let blame: Blame
+    /// What has happened, in a sentence. spool(5) says the same, and more.
+    package let meaning: String
     package let advice: String
     /// Whether an attempt that ends so counts against `attempts:`. Also true for a server's failure: that one counts
     /// against no job as long as its server rests (``Failure/rest``).
@@ -77,8 +79,10 @@ package enum FailureCode: String, CaseIterable, Sendable {
     fileprivate var isAnswer = false
     package var showsAnswer: Bool { isAnswer || isMismatch }
 
-    fileprivate init(_ failureClass: Class, _ blame: Blame, _ advice: String, _ more: (inout Row) -> Void = { _ in }) {
-      (self.failureClass, self.blame, self.advice) = (failureClass, blame, advice)
+    fileprivate init(
+      _ failureClass: Class, _ blame: Blame, _ meaning: String, _ advice: String, _ more: (inout Row) -> Void = { _ in }
+    ) {
+      (self.failureClass, self.blame, self.meaning, self.advice) = (failureClass, blame, meaning, advice)
       more(&self)
     }
   }
@@ -86,186 +90,214 @@ package enum FailureCode: String, CaseIterable, Sendable {
   /// What the code means; of ``http``, what it means whatever the status.
   package var row: Row {
     switch self {
-    case .resolve, .connect: Row(.temporary, .server, Self.unreached) { $0.mayPassByItself = true }
-    case .timeout: Row(.temporary, .resource, Self.unreached) { $0.mayPassByItself = true }
-    case .cut, .shortBody, .stalled:
-      Row(.temporary, .resource, Self.unreached) {
-        ($0.mayPassByItself, $0.isCut, $0.otherWay, $0.isAnswer) = (true, true, .connection, self != .stalled)
-      }
+    case .resolve: Self.unreached(.server, "The host name could not be resolved.")
+    case .connect: Self.unreached(.server, "The host could not be connected to.")
+    case .timeout: Self.unreached(.resource, "The transfer took longer than the total time of timeout.")
+    case .stalled:
+      Self.cutOff("No byte arrived for the idle time of timeout, or the rate was below min-rate.", isAnswer: false)
+    case .cut: Self.cutOff("The connection was lost within the body.")
+    case .shortBody: Self.cutOff("The body was shorter than the length that the server had announced.")
     case .tls:
       Row(
-        .temporary, .resource,
+        .temporary, .resource, "No secure connection: the certificate is not trusted, or the handshake failed.",
         "The host's certificate is not trusted: check the link, the clock and the certificates of this machine."
       ) { $0.otherWay = .addressFamily }
     case .badResponse:
-      Row(.temporary, .resource, Self.odd) {
+      Row(.temporary, .resource, "The response violates HTTP, or does not answer the request.", Self.odd) {
         ($0.needsURL, $0.otherWay, $0.isAnswer) = (true, .connection, true)
       }
-    case .redirect: Row(.permanent, .resource, Self.odd) { ($0.needsURL, $0.isAnswer) = (true, true) }
+    case .redirect:
+      Row(
+        .permanent, .resource, "More than 20 redirects, or one that leads to a scheme that is not allowed.", Self.odd
+      ) { ($0.needsURL, $0.isAnswer) = (true, true) }
     case .encoded:
       Row(
-        .permanent, .resource, "The file came encoded: write encoded: keep or encoded: decode into the job's file."
+        .permanent, .resource, "The file came in a Content-Encoding, and the worker asked for none.",
+        "The file came encoded: write encoded: keep or encoded: decode into the job's file."
       ) { $0.isAnswer = true }
     case .otherKind:
       Row(
         .temporary, .resource,
+        "The server sent a whole file where data was to be resumed, and it does not look like the same.",
         "The server sent another file, perhaps a login page. If it is the right one, cancel the job and add it anew."
       ) { ($0.needsURL, $0.isAnswer) = (true, true) }
     case .http:
-      Row(.temporary, .resource, Self.refused) { ($0.needsURL, $0.otherWay, $0.isAnswer) = (true, .request, true) }
-    case .mismatchSize, .mismatchDigest: Row(.temporary, .job, Self.differs) { $0.isMismatch = true }
+      Row(.temporary, .resource, "The server answered with a status that is an error.", Self.refused) {
+        ($0.needsURL, $0.otherWay, $0.isAnswer) = (true, .request, true)
+      }
+    case .mismatchSize:
+      Self.differs(
+        .temporary,
+        """
+        The file does not have the declared size, or not as many bytes as its pieces, or the server sent more than it \
+        had announced.
+        """)
+    case .mismatchDigest:
+      Self.differs(
+        .temporary,
+        "The file does not have the declared digest, or, if the job declares none, the one that the server states.")
+    case .mismatch: Self.differs(.permanent, "The file did not match the job for the third time.")
     case .wrongPiece:
       Row(
         .temporary, .resource,
+        "A piece of the file is wrong, whichever mirror sends it, or a mirror sent four wrong pieces in a row.",
         "The mirrors send some pieces wrong: name another one, or ask whether the list of pieces is of this file."
       ) { $0.isAnswer = true }
     case .noPieces:
-      Row(.permanent, .job, "The job's list of pieces is not in the spool: add the job anew.") {
-        $0.isOfAllServers = true
-      }
-    case .mismatch: Row(.permanent, .job, Self.differs) { $0.isMismatch = true }
+      Row(
+        .permanent, .job, "The list that pieces names is not in the spool, or was changed.",
+        "The job's list of pieces is not in the spool: add the job anew."
+      ) { $0.isOfAllServers = true }
     case .badEntries:
-      Row(.temporary, .job, "The list of the subscription cannot be read: check its link and its format.") {
-        ($0.needsURL, $0.isAnswer) = (true, true)
+      Row(
+        .temporary, .job, "The list of a subscription cannot be read.",
+        "The list of the subscription cannot be read: check its link and its format."
+      ) { ($0.needsURL, $0.isAnswer) = (true, true) }
+    case .rejected:
+      Row(.temporary, .job, "The verify hook rejected the file.", Self.unverified) { $0.isMismatch = true }
+    case .hookChanged:
+      Row(.temporary, .job, "The verify hook changed the data.", Self.unverified) {
+        ($0.isMismatch, $0.isOfAllServers) = (true, true)
       }
-    case .rejected: Row(.temporary, .job, Self.unverified) { $0.isMismatch = true }
-    case .hookChanged: Row(.temporary, .job, Self.unverified) { ($0.isMismatch, $0.isOfAllServers) = (true, true) }
-    case .hook: Row(.temporary, .job, Self.unverified) { $0.isOfAllServers = true }
-    case .resolveHook: Row(.temporary, .job, Self.unresolved)
-    case .unresolvable: Row(.permanent, .job, Self.unresolved)
+    case .hook:
+      Row(.temporary, .job, "The verify hook gave no verdict.", Self.unverified) { $0.isOfAllServers = true }
+    case .resolveHook: Row(.temporary, .job, "The hook resolve gave no links.", Self.unresolved)
+    case .unresolvable:
+      Row(
+        .permanent, .job, "The job says resolve, and there is no hook resolve, or the hook knows no such file.",
+        Self.unresolved)
     case .deliver:
-      Row(.temporary, .job, "The hook deliver did not take the file: see its output. Nothing is fetched again.")
+      Row(
+        .temporary, .job, "The file is in its place, and the hook deliver did not accept it.",
+        "The hook deliver did not take the file: see its output. Nothing is fetched again.")
     case .diskFull:
-      Row(.temporary, .job, "The disk is full: make space.") { ($0.burnsAttempt, $0.isOfAllServers) = (false, true) }
+      Row(
+        .temporary, .job, "No disk space is left, or less than the data needs.", "The disk is full: make space."
+      ) { ($0.burnsAttempt, $0.isOfAllServers) = (false, true) }
     case .noOutput:
-      Row(.temporary, .job, "The directory for the file cannot be written to: make it writable.") {
-        $0.burnsAttempt = false
-      }
+      Row(
+        .temporary, .job, "The directory of the output cannot be written to.",
+        "The directory for the file cannot be written to: make it writable."
+      ) { $0.burnsAttempt = false }
     case .noNetwork:
-      Row(.temporary, .network, "This machine has no network: the job goes on when it has one.") {
-        ($0.mayPassByItself, $0.burnsAttempt, $0.isOfAllServers) = (true, false, true)
-      }
+      Row(
+        .temporary, .network, "This host has no network.",
+        "This machine has no network: the job goes on when it has one."
+      ) { ($0.mayPassByItself, $0.burnsAttempt, $0.isOfAllServers) = (true, false, true) }
     case .proxy:
-      Row(.temporary, .network, "The proxy fails: check it, and how it is set.") {
-        ($0.burnsAttempt, $0.isOfAllServers) = (false, true)
-      }
+      Row(
+        .temporary, .network, "The proxy cannot be resolved or reached, asks for a login, or sends no usable answer.",
+        "The proxy fails: check it, and how it is set."
+      ) { ($0.burnsAttempt, $0.isOfAllServers) = (false, true) }
     case .tooLargeHere:
-      Row(.temporary, .job, "The file is larger than this file system or ulimit -f allows: raise the limit.") {
-        $0.isOfAllServers = true
-      }
-    case .io: Row(.temporary, .job, "The disk failed: see the kernel's log first.")
+      Row(
+        .temporary, .job, "The file would be larger than the worker, or the file system, may make one.",
+        "The file is larger than this file system or ulimit -f allows: raise the limit."
+      ) { $0.isOfAllServers = true }
+    case .io:
+      Row(
+        .temporary, .job, "Reading or writing the spool or the output failed.",
+        "The disk failed: see the kernel's log first.")
     case .malformed:
-      Row(.permanent, .job, "The job's file is wrong: correct the line that the reason names.") { $0.endsOrder = true }
-    case .badOutput: Row(.permanent, .job, "The file cannot be put there: change output in the job's file.")
+      Row(
+        .permanent, .job, "The file is not a valid job.",
+        "The job's file is wrong: correct the line that the reason names."
+      ) { $0.endsOrder = true }
+    case .badOutput:
+      Row(
+        .permanent, .job, "The file cannot be put at output.",
+        "The file cannot be put there: change output in the job's file.")
     case .outputExists:
       Row(
-        .permanent, .job, "Another file has the name: move it away, or write overwrite: yes into the job's file.")
+        .permanent, .job, "A file exists at the output, and nothing shows that it is the declared one.",
+        "Another file has the name: move it away, or write overwrite: yes into the job's file.")
     case .tooLarge:
-      Row(.permanent, .job, "The file is larger than max-size allows: raise it, or cancel the job.") {
-        $0.isAnswer = true
-      }
+      Row(
+        .permanent, .job, "The file is larger than max-size of the job or of the worker.",
+        "The file is larger than max-size allows: raise it, or cancel the job."
+      ) { $0.isAnswer = true }
     case .expired:
-      Row(.permanent, .job, "The job's time is over: change expires in its file, or cancel it.") {
-        $0.endsOrder = true
-      }
+      Row(
+        .permanent, .job, "The time expires has come.",
+        "The job's time is over: change expires in its file, or cancel it."
+      ) { $0.endsOrder = true }
     case .serverAway:
-      Row(.permanent, .server, "The server has answered nobody for so long: check the link, then try again.") {
-        $0.needsURL = true
-      }
+      Row(
+        .permanent, .server,
+        "The server, or each of the mirrors, has answered nobody for as long as the job is patient.",
+        "The server has answered nobody for so long: check the link, then try again."
+      ) { $0.needsURL = true }
     case .protocol:
-      Row(.permanent, .job, "The worker does not allow this kind of URL: see --protocols.") { $0.endsOrder = true }
+      Row(
+        .permanent, .job, "A URL of a scheme that the worker's --protocols does not list.",
+        "The worker does not allow this kind of URL: see --protocols."
+      ) { $0.endsOrder = true }
     case .privateAddress:
       Row(
-        .permanent, .resource,
+        .permanent, .resource, "The server has private addresses only, and defaults says allow-private: no.",
         "The link leads into a private network: correct it, or write allow-private: yes into the spool's defaults."
       ) { $0.needsURL = true }
     case .killsWorker:
-      Row(.permanent, .job, "Workers died with this job: see their logs first.") { $0.endsOrder = true }
+      Row(
+        .permanent, .job, "Several workers in a row died while they ran the job.",
+        "Workers died with this job: see their logs first."
+      ) { $0.endsOrder = true }
     case .unsigned:
-      Row(.permanent, .job, "Nobody vouches for the file: give the job a signature, or add it from a signed list.")
+      Row(
+        .permanent, .job,
+        "Nobody vouches for the file, or for the list of a subscription, and defaults says signed: required.",
+        "Nobody vouches for the file: give the job a signature, or add it from a signed list.")
     case .badSignature:
-      Row(.temporary, .job, "The signature is not of this file: look whether the two belong together.") {
-        $0.isMismatch = true
-      }
+      Row(
+        .temporary, .job, "The signature does not fit the file or the list.",
+        "The signature is not of this file: look whether the two belong together."
+      ) { $0.isMismatch = true }
     case .rollback:
       Row(
-        .temporary, .resource, "It is older than the last one: a mirror lags behind, or somebody replays it."
+        .temporary, .resource, "The list or file of a subscription was signed before the last one.",
+        "It is older than the last one: a mirror lags behind, or somebody replays it."
       ) { $0.isAnswer = true }
-    case .unknownKey: Self.ofKey("No key of the spool made the signature: put the right one into keys.")
-    case .expiredKey: Self.ofKey("The key of the signature has expired: put its owner's new one into keys.")
-    case .revokedKey: Self.ofKey("The key of the signature is revoked: trust nothing that it has signed since.")
+    case .unknownKey:
+      Self.ofKey(
+        "No key of the spool has made the signature, or its keys cannot be trusted.",
+        "No key of the spool made the signature: put the right one into keys.")
+    case .expiredKey:
+      Self.ofKey(Self.deadKey, "The key of the signature has expired: put its owner's new one into keys.")
+    case .revokedKey:
+      Self.ofKey(Self.deadKey, "The key of the signature is revoked: trust nothing that it has signed since.")
     case .noVerifier:
-      Row(.temporary, .job, "Signatures cannot be checked here: install the program that the reason names.") {
-        $0.isOfAllServers = true
-      }
+      Row(
+        .temporary, .job, "The program that checks such signatures is missing, or gave no verdict.",
+        "Signatures cannot be checked here: install the program that the reason names."
+      ) { $0.isOfAllServers = true }
     }
   }
 
-  /// What has happened, in a sentence. spool(5) says the same, and more.
-  package var meaning: String {
-    switch self {
-    case .resolve: "The host name could not be resolved."
-    case .connect: "The host could not be connected to."
-    case .tls: "No secure connection: the certificate is not trusted, or the handshake failed."
-    case .stalled: "No byte arrived for the idle time of timeout, or the rate was below min-rate."
-    case .timeout: "The transfer took longer than the total time of timeout."
-    case .cut: "The connection was lost within the body."
-    case .shortBody: "The body was shorter than the length that the server had announced."
-    case .http: "The server answered with a status that is an error."
-    case .badResponse: "The response violates HTTP, or does not answer the request."
-    case .badSignature: "The signature does not fit the file or the list."
-    case .rollback: "The list or file of a subscription was signed before the last one."
-    case .noVerifier: "The program that checks such signatures is missing, or gave no verdict."
-    case .wrongPiece:
-      "A piece of the file is wrong, whichever mirror sends it, or a mirror sent four wrong pieces in a row."
-    case .mismatchSize:
-      """
-      The file does not have the declared size, or not as many bytes as its pieces, or the server sent more than it \
-      had announced.
-      """
-    case .mismatchDigest:
-      "The file does not have the declared digest, or, if the job declares none, the one that the server states."
-    case .otherKind: "The server sent a whole file where data was to be resumed, and it does not look like the same."
-    case .badEntries: "The list of a subscription cannot be read."
-    case .rejected: "The verify hook rejected the file."
-    case .hookChanged: "The verify hook changed the data."
-    case .hook: "The verify hook gave no verdict."
-    case .deliver: "The file is in its place, and the hook deliver did not accept it."
-    case .resolveHook: "The hook resolve gave no links."
-    case .diskFull: "No disk space is left, or less than the data needs."
-    case .noOutput: "The directory of the output cannot be written to."
-    case .tooLargeHere: "The file would be larger than the worker, or the file system, may make one."
-    case .noNetwork: "This host has no network."
-    case .proxy: "The proxy cannot be resolved or reached, asks for a login, or sends no usable answer."
-    case .io: "Reading or writing the spool or the output failed."
-    case .noPieces: "The list that pieces names is not in the spool, or was changed."
-    case .unsigned:
-      "Nobody vouches for the file, or for the list of a subscription, and defaults says signed: required."
-    case .unknownKey: "No key of the spool has made the signature, or its keys cannot be trusted."
-    case .expiredKey, .revokedKey: "The key that has made the signature has expired, or is revoked."
-    case .serverAway: "The server, or each of the mirrors, has answered nobody for as long as the job is patient."
-    case .malformed: "The file is not a valid job."
-    case .badOutput: "The file cannot be put at output."
-    case .outputExists: "A file exists at the output, and nothing shows that it is the declared one."
-    case .tooLarge: "The file is larger than max-size of the job or of the worker."
-    case .expired: "The time expires has come."
-    case .redirect: "More than 20 redirects, or one that leads to a scheme that is not allowed."
-    case .encoded: "The file came in a Content-Encoding, and the worker asked for none."
-    case .protocol: "A URL of a scheme that the worker's --protocols does not list."
-    case .privateAddress: "The server has private addresses only, and defaults says allow-private: no."
-    case .mismatch: "The file did not match the job for the third time."
-    case .unresolvable: "The job says resolve, and there is no hook resolve, or the hook knows no such file."
-    case .killsWorker: "Several workers in a row died while they ran the job."
+  private static func unreached(_ blame: Blame, _ meaning: String) -> Row {
+    Row(.temporary, blame, meaning, away) { $0.mayPassByItself = true }
+  }
+
+  private static func cutOff(_ meaning: String, isAnswer: Bool = true) -> Row {
+    Row(.temporary, .resource, meaning, away) {
+      ($0.mayPassByItself, $0.isCut, $0.otherWay, $0.isAnswer) = (true, true, .connection, isAnswer)
     }
   }
 
-  private static func ofKey(_ advice: String) -> Row { Row(.permanent, .job, advice) { $0.isOfAllServers = true } }
+  private static func differs(_ failureClass: Class, _ meaning: String) -> Row {
+    Row(failureClass, .job, meaning, "The file is not what the job declares: check its digests and its size.") {
+      $0.isMismatch = true
+    }
+  }
+
+  private static func ofKey(_ meaning: String, _ advice: String) -> Row {
+    Row(.permanent, .job, meaning, advice) { $0.isOfAllServers = true }
+  }
 
   /// What ``http`` means with this status (RFC 9110 section 15, RFC 6585 section 4).
   package static func row(status: Int) -> Row {
     let code = FailureCode.http.row
     func row(_ failureClass: Class, _ blame: Blame, _ advice: String, needsURL: Bool) -> Row {
-      Row(failureClass, blame, advice) { row in
+      Row(failureClass, blame, code.meaning, advice) { row in
         (row.needsURL, row.mayPassByItself, row.otherWay) = (needsURL, !needsURL, code.otherWay)
       }
     }
@@ -283,11 +315,11 @@ package enum FailureCode: String, CaseIterable, Sendable {
     }
   }
 
-  private static let unreached = "The host could not be reached, or broke off: wait, or name another mirror."
+  private static let away = "The host could not be reached, or broke off: wait, or name another mirror."
   private static let odd = "The server does not answer as it should: open the link in a browser."
   private static let refused = "The server refuses the request: open the link in a browser."
-  private static let differs = "The file is not what the job declares: check its digests and its size."
   private static let unverified = "The hook verify did not accept the file: see its output."
+  private static let deadKey = "The key that has made the signature has expired, or is revoked."
   private static let unresolved = "The hook resolve gave no link: see its output."
 
   package subscript<Value>(dynamicMember column: KeyPath<Row, Value>) -> Value { row[keyPath: column] }

@@ -13,6 +13,11 @@ package struct Fields: Sendable, Equatable {
 
   package subscript(key: String) -> String? { named.first { $0.key == key }?.value }
 
+  /// The first word of most lines.
+  package var time: Timestamp? { words.first.flatMap { Timestamp($0) } }
+  package func time(_ key: String) -> Timestamp? { self[key].flatMap { Timestamp($0) } }
+  package func number(_ key: String) -> UInt64? { self[key].flatMap { decimal($0) } }
+
   package static func == (left: Fields, right: Fields) -> Bool {
     left.words.elementsEqual(right.words) { $0.exact == $1.exact }
       && left.named.elementsEqual(right.named) { $0.key.exact == $1.key.exact && $0.value.exact == $1.value.exact }
@@ -84,6 +89,14 @@ package struct Fields: Sendable, Equatable {
     // `-./`, `*+,`, `:?@`, `[]`, `%_~`
     case 0x2D...0x2F, 0x2A...0x2C, 0x3A, 0x3F, 0x40, 0x5B, 0x5D, 0x25, 0x5F, 0x7E: true
     default: false
+    }
+  }
+
+  /// The lines of a small file that has `key: value` in each: what a worker says of itself, or of a server.
+  static func lines(of text: some StringProtocol) -> [(key: Substring, value: Fields?)] {
+    Substring(text).split(at: "\n").map { line in
+      let key = line.prefix(before: ":")
+      return (key, key.endIndex < line.endIndex ? Fields(parsing: line[key.endIndex...].dropFirstBytes()) : nil)
     }
   }
 

@@ -18,7 +18,7 @@ package enum Directory: String, CaseIterable, Sendable {
 }
 
 /// A directory entry's name: bytes from strangers, any but `/` and NUL (path_resolution(7)).
-package struct FileName: Hashable, Sendable {
+package struct FileName: Hashable, Comparable, Sendable {
   /// Bytes that a name may have (NAME_MAX, limits.h).
   package static let maximumLength = 255
 
@@ -28,6 +28,9 @@ package struct FileName: Hashable, Sendable {
   /// - Parameter bytes: without `/` and NUL; nothing checks that.
   package init(_ bytes: [UInt8]) { self.bytes = bytes }
   package init(_ string: String) { bytes = Array(string.utf8) }
+
+  package static func < (one: FileName, other: FileName) -> Bool { one.bytes.lexicographicallyPrecedes(other.bytes) }
+
   /// A leading dot: every reader of a spool ignores it, as in a maildir.
   package var isIgnored: Bool { bytes.first == 0x2E }
 

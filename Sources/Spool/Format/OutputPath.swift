@@ -107,7 +107,6 @@ package enum PayloadName {
     marked(path, with: String(decoding: time.description.utf8.filter { $0 != 0x2D && $0 != 0x3A }, as: UTF8.self))
   }
 
-  /// Whether `version` is the path of a version of `path`.
   static func isVersion(_ version: String, of path: String) -> Bool {
     version.utf8.indices.contains { mark in
       let stamp = version.utf8[mark...].dropFirst().prefix("20261126T030000Z".utf8.count)

@@ -56,7 +56,6 @@ package final class GetDirectory {
 
   // MARK: opening
 
-  /// Opens the one in `parent`.
   /// - Parameter makes: whether it is made when it is missing.
   /// - Throws: ``SpoolError`` where nothing can be made in `parent`.
   package static func open(in parent: String, _ records: GetRecords, makes: Bool = true) throws(SpoolError) -> Opening {
@@ -182,11 +181,8 @@ package final class GetDirectory {
     // Another command may have filled it since.
     guard names.isEmpty || names == [FileName(".id")] else { return try known(file, identity, parent, records) }
     let random = (0..<2).map { _ in hexadecimal(Host.current.random(), digits: 16) }.joined()
-    do throws(SpoolError) {
-      try system.symbolicLink(Path(random), file.number, mark)
-    } catch  where error.errno == .fileExists {
-      // Another command does the same.
-    }
+    // Another command may do the same.
+    try orNil(system.symbolicLink(Path(random), file.number, mark), on: .fileExists)
     guard let token = try orNil(system.readLink(file.number, mark), on: .invalidArgument) else { return nil }
     let entry = GetRecords.Entry(
       inode: identity.inode, token: String(decoding: token, as: UTF8.self), mount: GetRecords.mount(of: identity),
@@ -217,7 +213,6 @@ package final class GetDirectory {
   // MARK: removing
 
   /// Removes it if nothing is left in it but receipts, of which the records keep what they say, and nobody uses it.
-  /// - Returns: whether it is removed.
   package func removeIfDone(_ spool: Spool) throws(SpoolError) -> Bool {
     guard isLocked, try Self.lockAlone(&file), try isDone(spool),
       try system.statusIfPresent(above.number, Self.path)?.isSameFile(as: identity) == true
@@ -338,14 +333,6 @@ package final class GetDirectory {
 }
 
 extension System {
-  /// All names in the open directory, or in one of its directories.
-  fileprivate func names(in directory: Int32, _ path: Path = Path(".")) throws(SpoolError) -> [FileName] {
-    let stream = DirectoryStream(try open(directory, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW))
-    var names: [FileName] = []
-    while let name = try stream.next() { names.append(name) }
-    return names
-  }
-
   /// Removes all that is in the open directory, and follows no link.
   fileprivate func removeContents(of directory: borrowing OwnedFile) throws(SpoolError) {
     for name in try names(in: directory.number) {

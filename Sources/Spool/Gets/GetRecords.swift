@@ -15,8 +15,8 @@ package struct GetRecords: Sendable {
     let above: UInt64?
   }
 
-  /// What a receipt said.
-  package typealias Receipts = [ExactText: (receipt: Journal.Receipt, verified: Journal.Verified, time: Timestamp?)]
+  /// By the names of jobs.
+  package typealias Receipts = [ExactText: Journal.Done]
 
   package let location: String
   let system: System
@@ -51,7 +51,7 @@ package struct GetRecords: Sendable {
     let bytes = try ReplacedFile.read(path, limit: Self.longest, system: system) ?? []
     return String(decoding: bytes, as: UTF8.self).split(at: "\n").compactMap { line in
       guard let fields = Fields(parsing: line), let directory = fields["directory"],
-        let inode = fields["inode"].flatMap({ decimal($0) }), let token = fields["token"]
+        let inode = fields.number("inode"), let token = fields["token"]
       else { return nil }
       let above = fields["above"].flatMap { decimal($0) }
       return (directory, Entry(inode: inode, token: token, mount: fields["mount"], above: above))
@@ -91,9 +91,8 @@ package struct GetRecords: Sendable {
 
   /// The directories that have a spool of this person's, or had one when they were last seen.
   package func directories() throws(SpoolError) -> [String] {
-    let stream = DirectoryStream(try system.open(AT_FDCWD, Path("\(location)/gets"), O_RDONLY | O_DIRECTORY))
     var found: [String] = []
-    while let name = try stream.next() {
+    for name in try system.names(in: AT_FDCWD, Path("\(location)/gets"), 0) {
       let path = "\(location)/gets/\(String(decoding: name.bytes, as: UTF8.self))"
       guard !name.isIgnored, !name.bytes.contains(UInt8(ascii: "~")), let directory = try read(path).first?.directory
       else { continue }
@@ -133,21 +132,18 @@ package struct GetRecords: Sendable {
 
   // MARK: what was fetched
 
-  /// The receipts of what was fetched into `directory`, by their jobs.
   /// What a `get` has fetched whose spool is gone.
   package struct Fetched: Sendable {
     package let job: FileName
     /// Without its query and login; nil if an older version noted it.
     package let url: String?
-    package let receipt: Journal.Receipt
-    package let verified: Journal.Verified
-    package let time: Timestamp?
+    package let done: Journal.Done
   }
 
   package func receipts(in directory: String) throws(SpoolError) -> Receipts {
     var receipts = Receipts()
     for one in try fetched(in: directory) {
-      receipts[String(decoding: one.job.bytes, as: UTF8.self).exact] = (one.receipt, one.verified, one.time)
+      receipts[String(decoding: one.job.bytes, as: UTF8.self).exact] = one.done
     }
     return receipts
   }
@@ -155,14 +151,11 @@ package struct GetRecords: Sendable {
   /// - Parameter directory: the real path of the files' directory.
   package func fetched(in directory: String) throws(SpoolError) -> [Fetched] {
     try lines(in: directory).compactMap { _, fields in
-      guard let output = fields["output"], let size = fields["size"].flatMap({ decimal($0) }),
-        let job = fields["job"]
-      else { return nil }
-      return Fetched(
-        job: FileName(Array(job.utf8)), url: fields["url"],
+      guard let output = fields["output"], let size = fields.number("size"), let job = fields["job"] else { return nil }
+      let done = Journal.Done(
         receipt: Journal.Receipt(output: output, directory: directory, unproven: fields["unproven"]),
-        verified: Journal.Verified(size: size, Digests(fields), unproven: fields["unproven"]),
-        time: fields.words.first.flatMap { Timestamp($0) })
+        verified: Journal.Verified(size: size, Digests(fields), unproven: fields["unproven"]), time: fields.time)
+      return Fetched(job: FileName(Array(job.utf8)), url: fields["url"], done: done)
     }
   }
 
@@ -171,7 +164,7 @@ package struct GetRecords: Sendable {
     _ fetched: Fetched, note: (UnsafeRawBufferPointer) -> Void = { _ in }
   ) throws(SpoolError) -> PayloadCheck {
     let system = System()
-    guard let directory = fetched.receipt.directory, let output = OutputPath(fetched.receipt.output) else {
+    guard let directory = fetched.done.receipt.directory, let output = OutputPath(fetched.done.receipt.output) else {
       return .missing
     }
     do throws(SpoolError) {
@@ -179,7 +172,7 @@ package struct GetRecords: Sendable {
       let file = try system.openBeneath(root.number, Path(output.text), O_RDONLY | Spool.jobFlags)
       let status = try file.status()
       guard status.isRegular else { return .missing }
-      return try ExistingOutput(file: file.shared(), status: status).check(fetched.verified, note)
+      return try ExistingOutput(file: file.shared(), status: status).check(fetched.done.verified, note)
     } catch  where [.noSuchFileOrDirectory, .notDirectory].contains(error.errno) {
       return .missing
     }
@@ -196,11 +189,11 @@ package struct GetRecords: Sendable {
   func note(_ journals: [(job: FileName, journal: Journal)], in directory: String) throws(SpoolError) {
     var new: [(job: ExactText, fields: Fields)] = []
     for (job, journal) in journals {
-      guard let receipt = journal.publication.receipt, let verified = journal.publication.verified else { continue }
+      guard let done = journal.publication.done else { continue }
       let name = String(decoding: job.bytes, as: UTF8.self)
-      let time = journal.publication.receiptTime.map { "\($0)" } ?? "-"
-      let fields = Fields(time).with("output", receipt.output).with("size", verified.size).with(verified.digests)
-        .with("unproven", verified.unproven).with("url", journal.data.version?.resource?.place).with("job", name)
+      let fields = Fields(done.time.map { "\($0)" } ?? "-").with("output", done.receipt.output)
+        .with("size", done.verified.size).with(done.verified.digests).with("unproven", done.verified.unproven)
+        .with("url", journal.data.version?.resource?.place).with("job", name)
       new.append((name.exact, fields))
     }
     if new.isEmpty { return }
@@ -216,10 +209,7 @@ package struct GetRecords: Sendable {
   /// Replaces a file. What a process left that died meanwhile, the next one writes over.
   private func write(_ bytes: [UInt8], to path: String) throws(SpoolError) {
     let draft = Path("\(path)~")
-    let file = try system.create(AT_FDCWD, draft, O_WRONLY | O_TRUNC | O_NOFOLLOW).shared()
-    try file.write(bytes, at: 0)
-    try file.fsync()
-    try file.close()
-    try system.rename(AT_FDCWD, draft, Path(path))
+    let file = try system.create(AT_FDCWD, draft, O_WRONLY | O_TRUNC | O_NOFOLLOW)
+    try ReplacedFile.finish(file, bytes, as: Path(path))
   }
 }

@@ -1,52 +1,46 @@
 /// What the hook `resolve` prints: lines as in a job, which hold for one attempt (spool.5, HOOKS). They may contain
 /// secrets, and are neither written anywhere nor shown.
-package struct HookLinks: Sendable {
-  private var request = JobRequest()
-
+extension JobRequest {
   /// - Parameter isForURL: whether the job has a URL of its own, which the lines may be for.
   /// - Throws: ``Defect`` with the number of the line. It quotes nothing of the line.
-  package init(_ output: [UInt8], isForURL: Bool) throws(Defect) {
-    request = try output.withUnsafeBytes { bytes in
+  package init(links output: [UInt8], isForURL: Bool) throws(Defect) {
+    self = try output.withUnsafeBytes { bytes in
       Result { () throws(Defect) in
         var request = JobRequest()
-        for line in JobLines(bytes) { try Self.read(line, into: &request) }
+        for line in JobLines(bytes) { try request.take(link: line) }
         return request
       }
     }.get()
-    if !request.urls.isEmpty { return }
+    if !urls.isEmpty { return }
     if !isForURL { throw Defect(line: nil, reason: "no `url:` line, and the job has no URL") }
     // A dropper chose the job's URL, and must not get what the hook prints for another.
-    if request.headers.contains(where: { $0.host == nil }) {
+    if headers.contains(where: { $0.host == nil }) {
       throw Defect(line: nil, reason: "a `header:` without a `url:` has to name its host, as in header@mirror.example")
     }
   }
 
-  private static func read(_ line: JobLine, into request: inout JobRequest) throws(Defect) {
+  private mutating func take(link line: JobLine) throws(Defect) {
     let content: JobLine.Content
     do throws(InvalidValue) { content = try line.content() } catch {
       throw Defect(line: line.number, reason: error.reason)
     }
     switch content {
     case .comment: return
-    case .url(let text): try JobKey.url.set(WrittenValue(text: String(text), line: line.number), in: &request)
+    case .url(let text): try JobKey.url.set(WrittenValue(text: String(text), line: line.number), in: &self)
     case .setting(let name, let value):
-      guard let (key, host) = JobKey.find(name), isAllowed(key) else { fallthrough }
-      try key.set(WrittenValue(text: String(value), host: host, line: line.number), in: &request)
+      guard let (key, host) = JobKey.find(name),
+        ["url", "header", "size"].contains(key.name) || DigestAlgorithm(rawValue: key.name) != nil
+      else { fallthrough }
+      try key.set(WrittenValue(text: String(value), host: host, line: line.number), in: &self)
     case .journal, .other:
       throw Defect(line: line.number, reason: "neither a URL nor one of `url:`, `header:`, `size:` and the digests")
     }
   }
 
-  private static func isAllowed(_ key: JobKey) -> Bool {
-    ["url", "header", "size"].contains(key.name) || DigestAlgorithm(rawValue: key.name) != nil
-  }
-}
-
-extension JobRequest {
   /// This request with the hook's lines: its URLs in place of the job's, its header fields in place of those of the
   /// same name, and what it declares of the payload.
   /// - Throws: ``Defect`` where the job declares something else of the payload.
-  package func resolved(by links: HookLinks) throws(Defect) -> JobRequest {
+  package func resolved(by links: JobRequest) throws(Defect) -> JobRequest {
     var result = self
     if !links.urls.isEmpty { result.urls = links.urls }
     result.headers = links.headers.added(to: headers)
@@ -60,14 +54,6 @@ extension JobRequest {
     result.expected.digests = expected.digests.joined(with: links.expected.digests)
     return result
   }
-}
-
-extension HookLinks {
-  /// The URLs that it printed; empty where those of the job hold.
-  package var urls: [JobRequest.Line] { request.urls }
-  /// Added to those of the job; those of one name replace them.
-  package var headers: [HeaderLine] { request.headers }
-  package var expected: Expectation { request.expected }
 }
 
 extension Failure {

@@ -480,7 +480,6 @@ extension RateRules {
   package var text: String { clauses.map(\.text).joined(separator: ", ") }
 
   /// What a person gave as an option.
-  /// - Throws: ``Defect``.
   package static func read(_ text: String) throws(Defect) -> RateRules {
     do throws(InvalidValue) { return try RateRules(text) } catch { throw Defect(line: nil, reason: error.reason) }
   }

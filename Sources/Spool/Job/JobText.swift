@@ -205,7 +205,6 @@ extension JobText {
 
   /// A standing order's text with its journal begun anew: what it asks for, its last check, and the keys of the entries
   /// that need no job.
-  /// - Parameter bytes: the order's text with its journal.
   package static func order(_ bytes: [UInt8], checked time: Timestamp, _ check: Journal.Check, seen: [String])
     -> [UInt8]
   {

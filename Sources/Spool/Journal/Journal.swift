@@ -23,8 +23,8 @@ package struct Journal: Sendable, Equatable {
     isUrgent = isUrgent || key == .urgent
     attempts.endsInFailure = key == .failed
     guard entry.isComplete else { return }
-    knownSince = key == .requeued ? entry.time : knownSince ?? entry.time
-    if key == .started, let dropped = fields["dropped"].flatMap({ Timestamp($0) }) {
+    knownSince = key == .requeued ? entry.fields.time : knownSince ?? entry.fields.time
+    if key == .started, let dropped = fields.time("dropped") {
       knownSince = knownSince.map { min($0, dropped) }
     }
     attempts.apply(entry)
@@ -89,8 +89,8 @@ package struct Journal: Sendable, Equatable {
         // died.
         if openStarts == 0 || lastStart?.worker != worker && entry.fields["former"] != "frozen" { openStarts += 1 }
         lastStart = Start(host: String(worker.prefix(before: ".")), worker: worker, boot: boot)
-        firstStarted = firstStarted ?? entry.time
-        (lastStarted, isOpen) = (entry.time, true)
+        firstStarted = firstStarted ?? entry.fields.time
+        (lastStarted, isOpen) = (entry.fields.time, true)
       case .cleared:
         openStarts = min(openStarts, 1)
       case .interrupted:
@@ -100,7 +100,7 @@ package struct Journal: Sendable, Equatable {
         // Attempt 0 is none: the text was no job's.
         let label = entry.fields["code"] ?? ""
         let isDeferral = entry.fields["burned"] == "no" && FailureCode.row(of: label)?.burnsAttempt ?? false
-        deferredSince = isDeferral ? deferredSince ?? entry.time : nil
+        deferredSince = isDeferral ? deferredSince ?? entry.fields.time : nil
         deferrals = isDeferral ? deferrals + 1 : 0
         if entry.failureCode == .deliver {
           failedDeliveries += 1
@@ -150,8 +150,8 @@ package struct Journal: Sendable, Equatable {
     fileprivate mutating func apply(_ entry: JournalEntry) {
       switch entry.key {
       case .response:
-        let offset = entry.number("at") ?? 0
-        (version, part, end, lostWrites) = (entry.version, entry.number("part"), nil, false)
+        let offset = entry.fields.number("at") ?? 0
+        (version, part, end, lostWrites) = (entry.version, entry.fields.number("part"), nil, false)
         source = asked
         // The data was cut to here.
         checkpoint = checkpoint.flatMap { $0.offset > offset || offset == 0 ? nil : $0 }
@@ -163,7 +163,7 @@ package struct Journal: Sendable, Equatable {
         noteCheckpoint(entry.mark)
       case .interrupted:
         noteEnd(entry.mark)
-        brokenFrom = entry.number("broken")
+        brokenFrom = entry.fields.number("broken")
         if entry.fields["lost"] == "yes" { lostWrites = true }
       case .failed:
         if entry.failureCode?.isMismatch == true {
@@ -173,7 +173,7 @@ package struct Journal: Sendable, Equatable {
           noteEnd(entry.mark)
           // 0.2 did not say where a broken answer began.
           let isCut = entry.failureCode?.isCut == true
-          brokenFrom = entry.number("broken") ?? (isCut ? brokenFrom : nil)
+          brokenFrom = entry.fields.number("broken") ?? (isCut ? brokenFrom : nil)
         }
         if entry.failureCode == .io || entry.fields["lost"] == "yes" { lostWrites = true }
       // A person's word holds until a response shows what the new URL leads to.
@@ -213,11 +213,11 @@ package struct Journal: Sendable, Equatable {
       case .requeued: fetched = 0
       case .started: grewFrom = nil
       case .response:
-        let offset = entry.number("at") ?? 0
+        let offset = entry.fields.number("at") ?? 0
         unrecordedFrom = min(unrecordedFrom ?? offset, offset)
         grewFrom = min(grewFrom ?? offset, offset)
       case .interrupted, .failed:
-        fetched &+= entry.number("fetched") ?? 0
+        fetched &+= entry.fields.number("fetched") ?? 0
         unrecordedFrom = nil
       case .urgent, .relinked, .checkpoint, .cleared, .verified, .published, .done, .checked, .seen: break
       }
@@ -245,7 +245,7 @@ package struct Journal: Sendable, Equatable {
       switch entry.key {
       case .requeued: (otherKind, refusals) = (nil, 0)
       case .response:
-        if entry.number("at") == 0, otherKind != nil { hasReplacedKind = true }
+        if entry.fields.number("at") == 0, otherKind != nil { hasReplacedKind = true }
         (otherKind, refusals) = (nil, 0)
       case .failed:
         if entry.failureCode == .otherKind { otherKind = entry.fields["found"] }
@@ -278,12 +278,12 @@ package struct Journal: Sendable, Equatable {
     }
 
     fileprivate init?(_ entry: JournalEntry) {
-      guard let size = entry.number("size"), let part = entry.number("part") else { return nil }
+      guard let size = entry.fields.number("size"), let part = entry.fields.number("part") else { return nil }
       (self.size, self.part) = (size, part)
       digests = Digests(entry.fields)
       if digests[.crc32] == nil { return nil }
       unproven = entry.fields["unproven"]
-      signed = entry.fields["signed"].flatMap { Timestamp($0) }
+      signed = entry.fields.time("signed")
     }
 
     package var expectation: Expectation { Expectation(size: size, digests: digests) }
@@ -297,6 +297,16 @@ package struct Journal: Sendable, Equatable {
     package let directory: String?
     /// As in ``Verified/unproven``.
     package let unproven: String?
+
+    /// What no two payloads have at the same time: the path and its root.
+    package var place: [ExactText?] { [output.exact, directory?.exact] }
+  }
+
+  /// What a receipt says of a payload that was published.
+  package struct Done: Sendable, Equatable {
+    package let receipt: Receipt
+    package let verified: Verified
+    package let time: Timestamp?
   }
 
   /// How far the payload's publication went.
@@ -316,6 +326,10 @@ package struct Journal: Sendable, Equatable {
     /// The payload that the hook `deliver` has not accepted yet. It has its final name.
     package fileprivate(set) var undelivered: Receipt?
     package var awaitsDelivery: Bool { undelivered != nil }
+    package var done: Done? {
+      guard let receipt, let verified else { return nil }
+      return Done(receipt: receipt, verified: verified, time: receiptTime)
+    }
 
     mutating func apply(_ entry: JournalEntry) {
       switch entry.key {
@@ -335,7 +349,7 @@ package struct Journal: Sendable, Equatable {
         undelivered = nil
         guard let output = entry.fields["output"] else { return }
         receipt = Receipt(entry, output: output)
-        (lastReceipt, receiptTime) = (receipt, entry.time)
+        (lastReceipt, receiptTime) = (receipt, entry.fields.time)
         published = verified
       case .urgent, .relinked, .checkpoint, .cleared, .interrupted, .checked, .seen: break
       }
@@ -418,9 +432,9 @@ package struct Journal: Sendable, Equatable {
     mutating func apply(_ entry: JournalEntry) {
       switch entry.key {
       case .checked:
-        lastTime = entry.time ?? lastTime
+        lastTime = entry.fields.time ?? lastTime
         if entry.fields["unchanged"] == "yes" { return }
-        entries = entry.number("entries").flatMap { Int(exactly: $0) } ?? 0
+        entries = entry.fields.number("entries").flatMap { Int(exactly: $0) } ?? 0
         version = ListVersion(entry.fields)
         problems = entry.fields.problems
         signed = entry.fields["signed"]
@@ -447,15 +461,10 @@ struct JournalEntry {
   let key: JournalKey
   let fields: Fields
 
-  /// The first word of most lines.
-  var time: Timestamp? { word.flatMap { Timestamp($0) } }
-
-  var word: String? { fields.words.first }
-
-  func number(_ name: String) -> UInt64? { fields[name].flatMap { decimal($0) } }
-
   /// The offset of a `checkpoint:`, or `at=` of other lines, with the digests of the bytes before it.
-  var mark: Mark? { Mark(at: key == .checkpoint ? word.flatMap { decimal($0) } : number("at"), fields) }
+  var mark: Mark? {
+    Mark(at: key == .checkpoint ? fields.words.first.flatMap { decimal($0) } : fields.number("at"), fields)
+  }
 
   var failureCode: FailureCode? { fields["code"].flatMap { FailureCode(label: $0) } }
 
@@ -463,9 +472,9 @@ struct JournalEntry {
   var httpStatus: Int? { fields["code"].flatMap { FailureCode.status(of: $0) } }
 
   var version: RemoteVersion? {
-    guard let mirror = number("mirror"), mirror <= 1_000_000 else { return nil }
+    guard let mirror = fields.number("mirror"), mirror <= 1_000_000 else { return nil }
     var version = RemoteVersion(
-      mirror: Int(mirror), size: number("size"), etag: fields["etag"], modified: fields["modified"],
+      mirror: Int(mirror), size: fields.number("size"), etag: fields["etag"], modified: fields["modified"],
       ignoresIfRange: fields["if-range"] == "ignored",
       resource: fields["resource"].map { Resource(place: $0, query: fields["query"].flatMap { Checksum($0) }) },
       type: fields["type"], stated: Digests(fields))
@@ -477,7 +486,7 @@ struct JournalEntry {
   var isComplete: Bool {
     switch key {
     case .started: fields["worker"] != nil && fields["boot"] != nil
-    case .response: version != nil && number("at") != nil
+    case .response: version != nil && fields.number("at") != nil
     case .requeued, .urgent, .relinked, .checkpoint, .cleared, .interrupted, .failed, .verified, .published, .done,
       .checked, .seen:
       true

@@ -205,11 +205,10 @@ struct JobEditor {
   func touch(_ place: JobPlace) throws(SpoolError) {
     try spool.system.open(spool.root, place.path, O_RDONLY | Spool.jobFlags).touch()
     if spool.kind.isLocal { return }
-    do throws(SpoolError) {
-      try spool.system.open(spool.root, Path(place.directory), O_RDONLY | O_DIRECTORY).touch()
-    } catch  where [.permissionDenied, .notPermitted].contains(error.errno) {
-      // Another user's directory: they find the job with their next pass.
-    }
+    // If it is another user's, they find the job with their next pass.
+    try orNil(
+      spool.system.open(spool.root, Path(place.directory), O_RDONLY | O_DIRECTORY).touch(),
+      on: .permissionDenied, .notPermitted)
   }
 
   /// Waits, 2 s at most, until no process has the job's lock or has it open for writing: in `new/` it would seem

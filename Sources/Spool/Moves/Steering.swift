@@ -192,7 +192,6 @@ package struct Steering {
     }
   }
 
-  /// The jobs that `gesture` applies to, by name, with the directory that each was found in.
   /// - Parameter directories: which of ``Gesture/sources`` to look in.
   package func jobs(for gesture: Gesture, in directories: [Directory]) throws(SpoolError) -> [(
     name: FileName, directory: Directory

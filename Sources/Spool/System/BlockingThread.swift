@@ -1,3 +1,4 @@
+internal import CLinux
 internal import Glibc
 internal import Synchronization
 
@@ -66,5 +67,41 @@ package final class BlockingThread: @unchecked Sendable {
       }, this.toOpaque())
     if code != 0 { this.release() }
     return code == 0
+  }
+}
+
+/// Wakes a thread that waits for it: a semaphore (sem_overview(7)).
+///
+/// `@unchecked Sendable`: threads share the semaphore, which is made for that.
+package final class Bell: @unchecked Sendable {
+  private let semaphore = UnsafeMutablePointer<sem_t>.allocate(capacity: 1)
+
+  package init() { sem_init(semaphore, 0, 0) }
+
+  deinit {
+    sem_destroy(semaphore)
+    semaphore.deallocate()
+  }
+
+  /// Ends one wait, or the next one at once.
+  package func ring() { sem_post(semaphore) }
+
+  package func wait() { while sem_wait(semaphore) != 0 {} }
+
+  /// Waits until it rings, or the time is up.
+  /// - Returns: whether it rang.
+  package func wait(milliseconds: Int64) -> Bool {
+    var until = timespec()
+    clock_gettime(CLOCK_REALTIME, &until)
+    until.tv_sec += Int(milliseconds / 1000)
+    until.tv_nsec += Int(milliseconds % 1000) * 1_000_000
+    if until.tv_nsec >= 1_000_000_000 {
+      until.tv_sec += 1
+      until.tv_nsec -= 1_000_000_000
+    }
+    while sem_timedwait(semaphore, &until) != 0 {
+      if errno != EINTR { return false }
+    }
+    return true
   }
 }

@@ -1,3 +1,6 @@
+internal import Glibc
+internal import SystemPackage
+
 /// An open directory that is read a buffer at a time, so that a million names are never in memory together. An entry
 /// that moves meanwhile may be missed or seen twice (readdir(3)).
 package final class DirectoryStream {
@@ -44,5 +47,25 @@ package final class DirectoryStream {
   private func isDirectory(_ name: FileName) throws(SpoolError) -> Bool {
     guard let directory else { return false }
     return try directory.system.statusIfPresent(directory.number, Path(name))?.isDirectory ?? false
+  }
+}
+
+extension System {
+  /// All names in a directory that has few.
+  /// - Parameter flags: of open(2), besides those of a directory.
+  func names(
+    in directory: Int32, _ path: Path = Path("."), _ flags: Int32 = O_NOFOLLOW
+  ) throws(SpoolError) -> [FileName] {
+    let stream = DirectoryStream(try open(directory, path, O_RDONLY | O_DIRECTORY | flags))
+    var names: [FileName] = []
+    while let name = try stream.next() { names.append(name) }
+    return names
+  }
+
+  /// Those that are not to be ignored, in a directory of the spool's owner, which may be a link; none where there is
+  /// none.
+  func namesIfPresent(in directory: Int32, _ path: Path) throws(SpoolError) -> [FileName] {
+    let names = try orNil(names(in: directory, path, 0), on: .noSuchFileOrDirectory)
+    return (names ?? []).filter { !$0.isIgnored }.sorted()
   }
 }

@@ -1,3 +1,6 @@
+internal import Glibc
+internal import SystemPackage
+
 /// The type of a file system (statfs(2), f_type), and which answers of the kernel can be believed there.
 package struct FileSystemKind: Sendable, Equatable {
   package enum Sharing: Sendable {
@@ -93,4 +96,82 @@ package struct FileSystemKind: Sendable, Equatable {
 
   private static func local(_ name: String) -> FileSystemKind { FileSystemKind(name: name, sharing: .local) }
   private static func network(_ name: String) -> FileSystemKind { FileSystemKind(name: name, sharing: .network) }
+}
+
+extension FileSystemKind {
+  /// The type of the file system that an open directory is on, as proc_pid_mountinfo(5) has it, which tells those apart
+  /// that fuse(4) serves, such as `fuse.sshfs`; nil where /proc does not say it.
+  static func mountedType(of root: Int32, _ system: System) throws(SpoolError) -> String? {
+    do throws(SpoolError) {
+      // proc_pid_fdinfo(5): `mnt_id:` and the number of the mount.
+      let facts = try system.readProc("/proc/self/fdinfo/\(root)")
+      let words = facts.split { $0 == 0x0A }.first { $0.starts(with: Array("mnt_id:".utf8)) }?.split {
+        $0 == 0x09 || $0 == 0x20
+      }
+      guard let words, words.count == 2 else { return nil }
+      return Self.mountedType(id: words[1], in: try system.readProc("/proc/self/mountinfo"))
+    } catch  where [.noSuchFileOrDirectory, .permissionDenied].contains(error.errno) {
+      return nil
+    }
+  }
+
+  /// Each line begins with the mount's number; behind ` - ` come the type and the source.
+  static func mountedType(id: some Collection<UInt8>, in table: [UInt8]) -> String? {
+    for line in table.split(separator: 0x0A) {
+      let words = line.split(separator: 0x20)
+      guard let first = words.first, first.elementsEqual(id), let dash = words.firstIndex(where: { $0 == [0x2D] }),
+        dash + 1 < words.endIndex
+      else { continue }
+      let type = words[dash + 1]
+      let source = words.dropFirst(dash + 2).first ?? []
+      let isMooseFS = type.elementsEqual("fuse".utf8) && source.starts(with: "mfs".utf8)
+      return isMooseFS ? FileSystemKind.mooseFS : escaped(type)
+    }
+    return nil
+  }
+}
+
+extension System {
+  /// The whole of a file in /proc, whose status says that it is empty.
+  fileprivate func readProc(_ path: String) throws(SpoolError) -> [UInt8] {
+    let file = try open(AT_FDCWD, Path(path), O_RDONLY)
+    var bytes: [UInt8] = []
+    var buffer = [UInt8](repeating: 0, count: 64 * 1024)
+    while true {
+      let count = try buffer.withUnsafeMutableBufferPointer { (buffer) throws(SpoolError) in
+        try file.read(into: UnsafeMutableRawBufferPointer(buffer), at: Int64(bytes.count))
+      }
+      if count == 0 { return bytes }
+      bytes += buffer.prefix(count)
+    }
+  }
+}
+
+extension SpoolError {
+  /// The file system cannot be reached, and may be later: the program that serves it has ended (ENOTCONN, ECONNABORTED;
+  /// fuse(4)), the server does not know it any more (ESTALE; nfs(5)), or the device is gone (ENODEV).
+  private static let lost: Set<Int32> = [ENOTCONN, ECONNABORTED, ESTALE, ENODEV]
+
+  /// The same where a server or a program has the files: what they or their network say, each in its own words.
+  /// sshfs(1) says EIO for whatever went wrong, a soft mount of nfs(5) EIO or ETIMEDOUT, CephFS ESHUTDOWN.
+  private static let unreachable: Set<Int32> = [
+    EIO, EREMOTEIO, ETIMEDOUT, ESHUTDOWN, EHOSTDOWN, EHOSTUNREACH, ENETDOWN, ENETUNREACH, ECONNRESET, ECONNREFUSED,
+  ]
+
+  /// Whether it may be that the file system cannot be reached at the moment.
+  package func isOfLostMount(on kind: FileSystemKind) -> Bool {
+    Self.lost.contains(errno.rawValue) || !kind.isLocal && Self.unreachable.contains(errno.rawValue)
+  }
+
+  /// Whether the spool's path leads to no spool at the moment.
+  func isOfMissingSpool(on kind: FileSystemKind) -> Bool {
+    [.noSuchFileOrDirectory, .notDirectory, .permissionDenied].contains(errno) || isOfLostMount(on: kind)
+  }
+
+  /// Errors that a single file can cause: it is immutable or append-only (chattr(1)), a mount point, a running program,
+  /// or another user's in a sticky directory, or cannot be read.
+  var mayConcernOneFile: Bool {
+    // Not EROFS, which nearly always concerns all files: a single file that is mounted read-only says EBUSY to rename.
+    isUnreadable || [.notPermitted, .resourceBusy, .textFileBusy].contains(errno)
+  }
 }

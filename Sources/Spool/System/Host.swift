@@ -1,5 +1,6 @@
 internal import CLinux
 internal import Glibc
+internal import Synchronization
 
 /// What a process has of its host besides the ``Kernel`` of its files: clocks, threads, chance. A test puts a simulated
 /// host in its place.
@@ -56,4 +57,25 @@ package struct HostRandom: RandomNumberGenerator {
   package init() {}
 
   package func next() -> UInt64 { Host.current.random() }
+}
+
+/// A body that runs on a thread of its own, for one that waits for its end later.
+final class Background<Failure: Error>: Sendable {
+  private let result = Mutex<Result<Void, Failure>>(.success(()))
+  private let bell = Bell()
+
+  init(_ body: @escaping @Sendable () throws(Failure) -> Void) {
+    let run: @Sendable () -> Void = {
+      do throws(Failure) { try body() } catch { self.result.withLock { $0 = .failure(error) } }
+      self.bell.ring()
+    }
+    if Host.current.hasThreads { BlockingThread.run(run) } else { run() }
+  }
+
+  /// Waits for the end, once.
+  /// - Throws: what the body has thrown.
+  func wait() throws(Failure) {
+    bell.wait()
+    try result.withLock { $0 }.get()
+  }
 }

@@ -1,6 +1,6 @@
 internal import CLinux
 internal import Glibc
-internal import SystemPackage
+package import SystemPackage
 
 /// System calls for files by name. A path is relative to the open directory `at`, or to the working directory
 /// (AT_FDCWD).
@@ -112,5 +112,41 @@ extension System {
   /// made or moved.
   func mayChange(_ at: Int32, _ directory: Path) throws(SpoolError) {
     try call(.stat, directory) { kernel.mayChange(at, $0) }
+  }
+}
+
+/// A value; nil where it fails with one of these errors, because that is an answer.
+@discardableResult
+package func orNil<Value>(
+  _ value: @autoclosure () throws(SpoolError) -> Value?, on answers: Errno...
+) throws(SpoolError) -> Value? {
+  try orNil(value()) { answers.contains($0.errno) }
+}
+
+@discardableResult
+package func orNil<Value>(
+  _ value: @autoclosure () throws(SpoolError) -> Value?, where isAnswer: (SpoolError) -> Bool
+) throws(SpoolError) -> Value? {
+  do throws(SpoolError) { return try value() } catch  where isAnswer(error) { return nil }
+}
+
+/// What is there or not, without an error that says so.
+extension System {
+  func statusIfPresent(_ at: Int32, _ path: Path) throws(SpoolError) -> FileStatus? {
+    try orNil(status(at, path), on: .noSuchFileOrDirectory, .notDirectory)
+  }
+
+  func unlinkIfPresent(_ at: Int32, _ path: Path) throws(SpoolError) {
+    try orNil(unlink(at, path), on: .noSuchFileOrDirectory)
+  }
+
+  func unlink(_ at: Int32, _ path: Path, of file: FileStatus) throws(SpoolError) {
+    if try statusIfPresent(at, path)?.isSameFile(as: file) == true { try unlinkIfPresent(at, path) }
+  }
+
+  /// - Returns: whether it was missing.
+  @discardableResult
+  func makeDirectoryIfMissing(_ at: Int32, _ path: Path) throws(SpoolError) -> Bool {
+    try orNil(makeDirectory(at, path), on: .fileExists) != nil
   }
 }

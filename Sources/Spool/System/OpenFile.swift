@@ -150,24 +150,17 @@ extension OpenFile where Self: ~Copyable {
   /// flock(2) LOCK_EX | LOCK_NB: false if another open file has the lock; true also if this open file has it already.
   /// - Parameter kind: LOCK_SH for a lock that others may share.
   func tryLock(_ kind: Int32 = LOCK_EX) throws(SpoolError) -> Bool {
-    do throws(SpoolError) {
-      try system.call(.lock, path.display) { _ in Int(system.kernel.lock(number, kind | LOCK_NB)) }
-      return true
-    } catch  where error.errno == .wouldBlock {
-      return false
-    }
+    try orNil(
+      system.call(.lock, path.display) { _ in Int(system.kernel.lock(number, kind | LOCK_NB)) }, on: .wouldBlock) != nil
   }
 
   /// Locks `range` for this open file (fcntl(2), F_OFD_SETLK), whether or not it has some of it already. The lock ends
   /// with the open file.
   /// - Returns: false if another open file has a lock in the way.
   func tryLock(_ range: Range<Int64>, _ lock: RangeLock = .exclusive) throws(SpoolError) -> Bool {
-    do throws(SpoolError) {
-      try system.call(.lock, path.display) { _ in Int(system.kernel.lockRange(number, lock, range)) }
-      return true
-    } catch  where error.errno == .resourceTemporarilyUnavailable || error.errno == .permissionDenied {
-      return false
-    }
+    try orNil(
+      system.call(.lock, path.display) { _ in Int(system.kernel.lockRange(number, lock, range)) },
+      on: .resourceTemporarilyUnavailable, .permissionDenied) != nil
   }
 
   func unlock(_ range: Range<Int64>) throws(SpoolError) {
@@ -185,10 +178,8 @@ extension OpenFile where Self: ~Copyable {
   /// program that serves the file system would see the flag, and some pass it on to a file system that wants aligned
   /// reads.
   func readPastCache() throws(SpoolError) {
-    do throws(SpoolError) {
-      try system.call(.fcntl, path.display) { _ in Int(system.kernel.setDirect(number)) }
-    } catch  where error.errno == .invalidArgument {
-    }
+    try orNil(
+      system.call(.fcntl, path.display) { _ in Int(system.kernel.setDirect(number)) }, on: .invalidArgument)
   }
 
   /// Passes what was written on to the server of a network file system, as the close(2) of a descriptor does. It need
@@ -197,15 +188,10 @@ extension OpenFile where Self: ~Copyable {
     try system.call(.close, path.display) { _ in Int(system.kernel.closeCopy(number)) }
   }
 
-  /// fcntl(2) F_SETLEASE: throws EAGAIN while a process has the file open for writing.
-  func probeLease() throws(SpoolError) {
-    try system.call(.lease, path.display) { _ in Int(system.kernel.probeLease(number)) }
-  }
-
-  /// What the kernel says of processes that have the file open for writing.
+  /// What the kernel says of processes that have the file open for writing: EAGAIN of F_SETLEASE (fcntl(2)).
   func askLease() -> LeaseAnswer {
     do throws(SpoolError) {
-      try probeLease()
+      try system.call(.lease, path.display) { _ in Int(system.kernel.probeLease(number)) }
       return .granted
     } catch {
       return error.errno == .resourceTemporarilyUnavailable ? .refused : .unknown
@@ -225,10 +211,8 @@ extension OpenFile where Self: ~Copyable {
   /// fchmod(2), for a file of this user. A file system without permissions, such as FAT, refuses it with EPERM, and the
   /// file stays as it is.
   func setPermissions(_ mode: UInt32) throws(SpoolError) {
-    do throws(SpoolError) {
-      try system.call(.chmod, path.display) { _ in Int(system.kernel.setPermissions(number, mode)) }
-    } catch  where error.errno == .notPermitted {
-    }
+    try orNil(
+      system.call(.chmod, path.display) { _ in Int(system.kernel.setPermissions(number, mode)) }, on: .notPermitted)
   }
 
   // MARK: the file system

@@ -143,9 +143,6 @@ final class SharedFile: OpenFile, Sendable {
 extension System {
   /// close(2). On Linux the descriptor is gone even after EINTR, so that is no error.
   func close(_ number: Int32, _ path: Path) throws(SpoolError) {
-    do throws(SpoolError) {
-      try call(.close, path.display, repeatable: false) { _ in Int(kernel.close(number)) }
-    } catch  where error.errno == .interrupted {
-    }
+    try orNil(call(.close, path.display, repeatable: false) { _ in Int(kernel.close(number)) }, on: .interrupted)
   }
 }

@@ -6,12 +6,11 @@ internal import SystemPackage
 package enum ReplacedFile {
   /// The content of the regular file at `path`, at most `limit` bytes; nil if there is no file.
   package static func read(_ path: String, limit: Int, system: System = System()) throws(SpoolError) -> [UInt8]? {
-    do throws(SpoolError) {
-      let file = try system.open(AT_FDCWD, Path(path), O_RDONLY | O_NONBLOCK | O_NOCTTY)
-      return try file.status().isRegular ? try file.read(limit: limit) : nil
-    } catch  where error.errno == .noSuchFileOrDirectory {
+    let flags = O_RDONLY | O_NONBLOCK | O_NOCTTY
+    guard let file = try orNil(system.open(AT_FDCWD, Path(path), flags).shared(), on: .noSuchFileOrDirectory) else {
       return nil
     }
+    return try file.status().isRegular ? try file.read(limit: limit) : nil
   }
 
   /// Writes `bytes` to a new file beside `path`, makes it durable, and renames it to `path`. Readers see the old file
@@ -28,12 +27,9 @@ package enum ReplacedFile {
 
   /// The path of the regular file to replace or to make; nil if there is something else.
   private static func target(of path: String, _ system: System) throws(SpoolError) -> Path? {
-    do throws(SpoolError) {
-      // It does not follow links.
-      if try system.status(AT_FDCWD, Path(path)).isRegular { return Path(path) }
-    } catch  where error.errno == .noSuchFileOrDirectory {
-      return Path(path)
-    }
+    // It does not follow links.
+    let found = try orNil(system.status(AT_FDCWD, Path(path)), on: .noSuchFileOrDirectory)
+    if found?.isRegular ?? true { return Path(path) }
     var status = stat()
     // A link that leads nowhere is replaced.
     guard stat(path, &status) == 0 else { return Path(path) }
@@ -53,15 +49,19 @@ package enum ReplacedFile {
     // With a leading dot, so that programs that look for files with an ending do not take it.
     let name = target.name?.bytes ?? []
     let draft = Path(target.bytes.dropLast(name.count) + [0x2E] + name.prefix(100) + Array(".\(tag)".utf8))
-    let file = try system.createNew(AT_FDCWD, draft, mode: 0o666).shared()
-    do throws(SpoolError) {
-      try file.write(bytes, at: 0)
-      try file.fsync()
-      try file.close()
-      try system.rename(AT_FDCWD, draft, target)
-    } catch {
+    let file = try system.createNew(AT_FDCWD, draft, mode: 0o666)
+    do throws(SpoolError) { try finish(file, bytes, as: target) } catch {
       try? system.unlink(AT_FDCWD, draft)
       throw error
     }
+  }
+
+  /// Writes a draft, makes it durable, and gives it its name.
+  static func finish(_ draft: consuming OwnedFile, _ bytes: [UInt8], as target: Path) throws(SpoolError) {
+    let file = draft.shared()
+    try file.write(bytes, at: 0)
+    try file.fsync()
+    try file.close()
+    try file.system.rename(AT_FDCWD, file.path, target)
   }
 }

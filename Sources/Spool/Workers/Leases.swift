@@ -41,16 +41,8 @@ package struct Leases {
   }
 
   private func write(_ seconds: Int64) throws(SpoolError) {
-    let temporary = spool.temporary(FileName("lease"))
-    // Users who may drop jobs may read it, as far as the umask allows.
-    let file = try spool.system.createNew(spool.root, temporary, mode: 0o644)
-    defer { try? spool.system.unlink(spool.root, temporary) }
-    try file.write(Array("\(seconds)\n".utf8), at: 0)
-    try file.fsync()
-    do throws(SpoolError) {
-      try spool.moveNoReplace(temporary, Spool.leasePath)
-    } catch  where error.errno == .fileExists {
-    }
+    try orNil(
+      spool.write(Array("\(seconds)\n".utf8), to: Spool.leasePath, isFlushed: true, replaces: false), on: .fileExists)
   }
 }
 
@@ -142,10 +134,7 @@ extension Leases {
   /// Begins the lease now: a heartbeat from the future, by a clock that was wrong, proves no life until then, and a
   /// living owner renews it.
   private func beginLease(_ claim: Path) throws(SpoolError) {
-    do throws(SpoolError) {
-      try spool.touch(spool.system.open(spool.root, claim, O_RDONLY | Spool.jobFlags))
-    } catch  where error.isGone {
-    }
+    try orNil(spool.touch(spool.system.open(spool.root, claim, O_RDONLY | Spool.jobFlags)), where: \.isGone)
   }
 
   /// Whether the owner of a claim has given no sign of life for a lease and still has its lock, so it was stopped and

@@ -90,25 +90,20 @@ package struct ServerNote: Sendable, Equatable {
     var (server, rests, answered): (String?, [Rest], Timestamp?) = (nil, [], nil)
     var numbers: [String: Int] = [:]
     guard bytes.last == 0x0A else { return nil }
-    for line in String(decoding: bytes.dropLast(), as: UTF8.self).split(at: "\n") {
-      let key = line.prefix(before: ":")
-      guard key.endIndex < line.endIndex, let fields = Fields(parsing: line[key.endIndex...].dropFirstBytes()) else {
-        return nil
-      }
+    for (key, fields) in Fields.lines(of: String(decoding: bytes.dropLast(), as: UTF8.self)) {
+      guard let fields else { return nil }
       let word = fields.words.first
       switch key {
       case "server": server = word
       case "rests":
-        guard let since = word.flatMap({ Timestamp($0) }), let until = fields["until"].flatMap({ Timestamp($0) }),
-          let cause = fields["cause"]
-        else { return nil }
+        guard let since = fields.time, let until = fields.time("until"), let cause = fields["cause"] else { return nil }
         let rest = Rest(
-          since: since, failed: fields["failed"].flatMap { Timestamp($0) } ?? since, until: until, cause: cause,
+          since: since, failed: fields.time("failed") ?? since, until: until, cause: cause,
           code: fields["code"] ?? "", reason: fields["reason"] ?? "",
-          failures: fields["failures"].flatMap { decimal($0) }.map { Int(Int32(clamping: $0)) } ?? 1,
+          failures: fields.number("failures").map { Int(Int32(clamping: $0)) } ?? 1,
           url: fields["url"].flatMap { UInt64($0, radix: 16) }, host: fields["host"])
         rests.append(rest)
-      case "answered": answered = word.flatMap { Timestamp($0) }
+      case "answered": answered = fields.time
       case "bears", "pause": numbers[String(key)] = word.flatMap { decimal($0) }.map { Int(Int32(clamping: $0)) }
       default: break
       }
@@ -201,17 +196,7 @@ package struct ServerFiles: Sendable {
   package func write(_ note: ServerNote, end: Int64) throws(SpoolError) {
     let name = Self.name(of: note.server)
     try spool.system.makeDirectoryIfMissing(spool.root, Self.directory)
-    let temporary = spool.temporary(FileName(Array(name.bytes.prefix(64))))
-    do throws(SpoolError) {
-      let file = try spool.system.create(spool.root, temporary, O_WRONLY | O_EXCL | O_NOFOLLOW).shared()
-      try file.write(Array(note.text.utf8), at: 0)
-      try file.setTimes(to: end)
-      try file.close()
-      try spool.system.rename(spool.root, temporary, path(name))
-    } catch {
-      try? spool.system.unlink(spool.root, temporary)
-      throw error
-    }
+    try spool.write(Array(note.text.utf8), to: path(name), mode: 0o600, modified: end)
   }
 
   /// Writes what a host knows of a server, or removes the file if there is nothing to say. What other hosts cannot

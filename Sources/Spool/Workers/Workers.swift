@@ -92,11 +92,7 @@ package struct WorkerFiles {
   /// A living worker of version 0.2, which would give a job up for a key that it does not know. A user who may not look
   /// at the workers may drop all.
   func objector() throws(SpoolError) -> WorkerName? {
-    do throws(SpoolError) {
-      return try living().first { $0.report?.lacksNewKeys == true }?.owner
-    } catch  where error.errno == .permissionDenied {
-      return nil
-    }
+    try orNil(living().first { $0.report?.lacksNewKeys == true }?.owner, on: .permissionDenied)
   }
 
   private static let newKeys = Set(JobKey.all.filter(\.isNew).map(\.name))
@@ -188,15 +184,12 @@ package struct WorkerReport: Sendable, Equatable {
     guard let end = bytes.lastIndex(of: 0x0A) else { return nil }
     self.init(started: Timestamp(seconds: 0))
     var isStarted = false
-    for line in String(decoding: bytes[..<end], as: UTF8.self).split(at: "\n") {
-      let key = line.prefix(before: ":")
-      guard key.endIndex < line.endIndex, let fields = Fields(parsing: line[key.endIndex...].dropFirstBytes()) else {
-        continue
-      }
+    for (key, fields) in Fields.lines(of: String(decoding: bytes[..<end], as: UTF8.self)) {
+      guard let fields else { continue }
       let word = fields.words.first
       switch key {
       case "started":
-        guard let time = word.flatMap({ Timestamp($0) }) else { continue }
+        guard let time = fields.time else { continue }
         (started, isStarted) = (time, true)
         (program, mode) = (fields["program"], fields["mode"])
       case "options": options = fields

@@ -79,7 +79,6 @@ extension JobRequest {
     urls.append(Line(text: String(url), number: line))
   }
 
-  /// Declares a digest.
   /// - Throws: ``Defect`` where another value of the same algorithm is declared.
   mutating func declare(_ digest: Digest, line: Int) throws(Defect) {
     if let known = expected.digests[digest.algorithm], known != digest {

@@ -21,7 +21,6 @@ package struct JournalTotals: Sendable, Equatable {
 
   package subscript(name: String) -> UInt64 { counts[name] ?? 0 }
 
-  /// Adds one job.
   /// - Parameters:
   ///   - bytes: the job's file.
   ///   - data: the length of `partial/NAME.part`; nil where there is none.

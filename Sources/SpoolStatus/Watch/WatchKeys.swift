@@ -294,7 +294,7 @@ package enum WatchSort: String, CaseIterable, Sendable {
   func precedes(_ one: JobStatus, _ other: JobStatus) -> Bool {
     switch self {
     case .turn: false
-    case .name: one.name.bytes.lexicographicallyPrecedes(other.name.bytes)
+    case .name: one.name < other.name
     case .size: (one.total ?? one.bytes ?? 0) > (other.total ?? other.bytes ?? 0)
     case .rate: (one.rate ?? -1) > (other.rate ?? -1)
     case .attempts: (one.attempts ?? 0) > (other.attempts ?? 0)

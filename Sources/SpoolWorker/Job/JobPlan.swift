@@ -35,7 +35,7 @@ package final class JobPlan: Sendable {
 
   /// The plan of an attempt for which the hook `resolve` has said the links.
   /// - Throws: ``Failure``: `resolve-hook` where they cannot be used; `protocol`, `too-large`.
-  func resolved(by links: HookLinks, protocols: Set<Scheme>) throws(Failure) -> JobPlan {
+  func resolved(by links: JobRequest, protocols: Set<Scheme>) throws(Failure) -> JobPlan {
     let request: JobRequest
     do throws(Defect) { request = try self.request.resolved(by: links) } catch {
       throw Failure(.resolveHook, "the resolve hook says \(error.reason)")

@@ -42,12 +42,12 @@ final class LinkResolver {
   private func ask(after status: Int?) async throws(Failure) -> JobPlan {
     environment.log(Event("resolving", .info, job: job, Fields().with("attempt", attempt).with("status", status)))
     let answer = try await answer(after: status)
-    let links: HookLinks
+    let links: JobRequest
     do throws(Defect) {
       if answer.count > ChildProcess.outputLimit {
         throw Defect(line: nil, reason: "more than \(ChildProcess.outputLimit / 1024) KiB")
       }
-      links = try HookLinks(answer, isForURL: !plan.mirrors.isEmpty)
+      links = try JobRequest(links: answer, isForURL: !plan.mirrors.isEmpty)
     } catch {
       throw Failure(ofLinks: error)
     }

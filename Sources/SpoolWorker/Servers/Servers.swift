@@ -241,7 +241,7 @@ final class Servers {
   /// Whether the server has answered others since it last put this job off, again and again.
   private func isAboutJob(_ claim: Claim, _ server: String) -> Bool {
     guard claim.history.attempts.deferrals >= RetryDecision.freeDeferrals, let answered = rests.answered(server),
-      let last = claim.text.journal.attempts.lastFailure?.words.first.flatMap({ Timestamp($0) })
+      let last = claim.text.journal.attempts.lastFailure?.time
     else { return false }
     return answered > moment(last)
   }

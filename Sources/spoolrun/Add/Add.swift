@@ -144,13 +144,10 @@ private struct JobDrop {
   let name: JobName
 
   /// - Parameter ifNew: whether to drop nothing if the spool has the job already.
-  /// - Returns: the job's name.
   func run(ifNew: Bool) throws -> FileName {
     try AllowedSchemes(of: spool).check(request.urls.map(\.text))
-    do {
-      return ifNew ? try Drops(spool).alone(within: nil) { try dropIfNew() } : try drop()
-    } catch let error as SpoolError {
-      throw ExitStatus.failure(error, "the job cannot be dropped")
+    return try ExitStatus.reporting("the job cannot be dropped") {
+      ifNew ? try Drops(spool).alone(within: nil) { try dropIfNew() } : try drop()
     }
   }
 
@@ -170,12 +167,8 @@ private struct JobDrop {
 
   /// The name that the job will have in `done`, too.
   private func freeName() throws(SpoolError) -> JobName {
-    do throws(SpoolError) {
-      return try JobSearch(spool).nameInNoState(like: name)
-    } catch  where error.errno == .permissionDenied {
-      // A user who may only drop jobs. The worker changes the name if it is taken.
-      return name
-    }
+    // A user may be one who may only drop jobs. The worker changes the name if it is taken.
+    try orNil(JobSearch(spool).nameInNoState(like: name), on: .permissionDenied) ?? name
   }
 
   /// The rest is said in a terminal, and if the job got another name.

@@ -47,18 +47,8 @@ struct AddList {
 
   /// - Parameter ifNew: whether to skip each job that the spool has already, as `--new` says.
   func run(in spool: Spool, ifNew: Bool) throws {
-    let progress = ListProgress()
-    defer { progress.finish() }
     do {
-      var account = Account()
-      let (jobs, plan) = try check(spool, &account, progress)
-      try Drops(spool).alone(
-        within: nil, wait: { progress.update { "waiting until another command has added its jobs" } }
-      ) {
-        var presence = try ListPresence(spool, ifNew: ifNew)
-        try drop(try settle(jobs, plan, spool, &account, progress), spool, &presence, &account, progress)
-      }
-      progress.finish()
+      let account = try ExitStatus.reporting("the jobs cannot be dropped") { try add(to: spool, ifNew: ifNew) }
       Terminal.print(account.text)
       if account.added > 0 { try MissingWorker.tell(of: spool) }
       if account.renamed.count > 0 {
@@ -67,24 +57,32 @@ struct AddList {
             + "others have the same: `ls \(escaped(spool.location))/new` shows them", .info)
       }
     } catch let problems as ListProblems {
-      progress.finish()
       ListComplaint(title: title, problems: problems).refuse(leavesOut: options.ignoresUnknown, "nothing is dropped")
       throw ExitStatus.usage.code
     } catch let defect as Defect {
-      progress.finish()
       throw ExitStatus.usage.after(
         "\(title)\(defect.line.map { ":\($0)" } ?? ""): \(defect.reason); nothing is dropped")
     } catch let failure as Failure {
-      progress.finish()
       throw ExitStatus.givenUp.after("\(title): \(failure.label): \(failure.reason); nothing is dropped")
-    } catch let error as SpoolError {
-      progress.finish()
-      throw ExitStatus.failure(error, "the jobs cannot be dropped")
     }
   }
 
+  private func add(to spool: Spool, ifNew: Bool) throws -> Account {
+    var progress = ProgressLine()
+    defer { progress.erase() }
+    var account = Account()
+    let (jobs, plan) = try check(spool, &account, &progress)
+    try Drops(spool).alone(
+      within: nil, wait: { progress.update("waiting until another command has added its jobs") }
+    ) {
+      var presence = try ListPresence(spool, ifNew: ifNew)
+      try drop(try settle(jobs, plan, spool, &account, &progress), spool, &presence, &account, &progress)
+    }
+    return account
+  }
+
   private func check(
-    _ spool: Spool, _ account: inout Account, _ progress: ListProgress
+    _ spool: Spool, _ account: inout Account, _ progress: inout ProgressLine
   ) throws -> (jobs: CheckedJobs, plan: ListPlan) {
     let schemes = AllowedSchemes(of: spool)
     try schemes.check(options.base.map { ["\($0)x"] } ?? [])
@@ -100,10 +98,10 @@ struct AddList {
     var keeping = PieceKeeping(lists: PieceLists(spool))
     let tally = try plan.read(list, leavesOut: options.ignoresUnknown, keepPieces: { try keeping.keep($0) }) { job in
       try jobs.append(job)
-      progress.update { "checking \(title): \(jobs.count)" }
+      progress.update("checking \(title): \(jobs.count)")
     }
     (account.repeated, account.leftOut) = (tally.repeated, tally.problems.count)
-    progress.finish()
+    progress.erase()
     ListComplaint(title: title, problems: tally.problems).tellWhatIsLeftOut()
     return (jobs, plan)
   }
@@ -124,14 +122,14 @@ struct AddList {
 
   /// - Returns: the jobs with names of their own.
   private func settle(
-    _ jobs: CheckedJobs, _ plan: ListPlan, _ spool: Spool, _ account: inout Account, _ progress: ListProgress
+    _ jobs: CheckedJobs, _ plan: ListPlan, _ spool: Spool, _ account: inout Account, _ progress: inout ProgressLine
   ) throws -> CheckedJobs {
     var settling = ListSettling(plan)
     guard settling.isNeeded else { return jobs }
     let settled = try CheckedJobs(spool)
     try jobs.rewind()
     while let job = try jobs.next() {
-      progress.update { "naming \(settled.count) of \(jobs.count), \(percentage(settled.count, jobs.count))" }
+      progress.update("naming \(settled.count) of \(jobs.count), \(percentage(settled.count, jobs.count))")
       let own = try settling.settle(job)
       if own != nil { account.marked.insert(settled.count) }
       try settled.append(own ?? job)
@@ -141,14 +139,14 @@ struct AddList {
 
   private func drop(
     _ jobs: CheckedJobs, _ spool: Spool, _ presence: inout ListPresence, _ account: inout Account,
-    _ progress: ListProgress
+    _ progress: inout ProgressLine
   ) throws(SpoolError) {
     let group = try GroupDrop(spool)
     try jobs.rewind()
     var done = 0
     while let job = try jobs.next() {
       done += 1
-      progress.update { "dropping \(done) of \(jobs.count), \(percentage(done, jobs.count))" }
+      progress.update("dropping \(done) of \(jobs.count), \(percentage(done, jobs.count))")
       switch try presence.finding(of: job) {
       case .free(let name):
         try group.drop(job.text, as: name)

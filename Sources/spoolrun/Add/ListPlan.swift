@@ -26,7 +26,6 @@ struct ListPlan {
     self.schemes = schemes
   }
 
-  /// Reads a list to its end.
   /// - Parameters:
   ///   - leavesOut: whether the list is taken without what cannot be used, if anything is left of it.
   ///   - keepPieces: puts a list of pieces where the worker finds it; false to leave it out.
@@ -140,7 +139,6 @@ struct ListSettling {
   private var outputs: ListNames
   private var names: ListNames
 
-  /// Whether there is anything to do.
   var isNeeded: Bool { outputs.isAnyContested || names.isAnyContested }
 
   init(_ plan: ListPlan) {

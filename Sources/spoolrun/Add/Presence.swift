@@ -65,7 +65,6 @@ struct ListPresence {
   private var jobs: KnownJobs?
   /// ``JobPresence/keys(of:)`` of all jobs and receipts; nil without `--new`.
   private var keys: Set<Fingerprint>?
-  /// The names of archived receipts.
   private var archivedNames: Set<Fingerprint> = []
   /// Such a name and one of its ``JobPresence/keys(of:)``.
   private var archivedJobs: Set<Fingerprint> = []

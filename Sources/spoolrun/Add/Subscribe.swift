@@ -46,7 +46,7 @@ struct Subscribe: ParsableCommand {
     let (request, name) = try GivenJob.checked(by: "subscribe", order)
     let spool = try spool.open()
     try AllowedSchemes(of: spool).check(request.urls.map(\.text))
-    do throws(SpoolError) {
+    try ExitStatus.reporting("the subscription cannot be put into standing") {
       if let known = try JobSearch(spool).standingOrder(of: request.urls[0].text) {
         let order = known.directory == .cur ? ClaimName(known.name)?.job.fileName ?? known.name : known.name
         Terminal.print(order.display)
@@ -58,8 +58,6 @@ struct Subscribe: ParsableCommand {
       let why = order == name ? "" : ", because the name \(name.display) is taken"
       Terminal.error("\(order.display): new subscription\(why)")
       try MissingWorker.tell(of: spool)
-    } catch {
-      throw ExitStatus.failure(error, "the subscription cannot be put into standing")
     }
   }
 

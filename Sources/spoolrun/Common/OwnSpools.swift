@@ -99,18 +99,14 @@ enum OwnSpools {
   /// - Throws: the exit status, after a message, also where a spool is there that is not used.
   static func left(in directory: String) throws -> [Left] {
     guard let parent = try? realPath(directory) else { return [] }
-    let beside: GetDirectory.Found
-    do throws(SpoolError) {
-      beside = try look(in: parent)
+    return try ExitStatus.reporting(escaped(directory)) {
+      let beside = try look(in: parent)
       var found: [Left] = []
       if case .own(let spool) = beside { found = try left(of: parent, in: spool) }
       if found.isEmpty, let personal = try personal() { found = try left(of: parent, in: personal) }
-      if !found.isEmpty { return found }
-    } catch {
-      throw ExitStatus.failure(error, escaped(directory))
+      guard found.isEmpty, case .stranger(let reason) = beside else { return found }
+      throw ExitStatus.refusal("nothing here to go on with: \(reason)", by: "get")
     }
-    guard case .stranger(let reason) = beside else { return [] }
-    throw ExitStatus.refusal("nothing here to go on with: \(reason)", by: "get")
   }
 
   /// The same for one spool.
@@ -136,15 +132,11 @@ enum OwnSpools {
 
   /// What gets have fetched into the current directory, but for what one of their spools still has a receipt of.
   static func fetchedHere() throws -> [GetRecords.Fetched] {
-    do throws(SpoolError) {
+    try ExitStatus.reporting("what was fetched here") {
       guard let here = try? realPath("."), let records = try records() else { return [] }
       let fetched = try records.fetched(in: here)
       guard case .own(let spool) = try look(in: here, records) else { return fetched }
-      var others: [GetRecords.Fetched] = []
-      for one in fetched where try spool.status(.done, one.job) == nil { others.append(one) }
-      return others
-    } catch {
-      throw ExitStatus.failure(error, "what was fetched here")
+      return try fetched.filter { try spool.status(.done, $0.job) == nil }
     }
   }
 
@@ -166,12 +158,8 @@ enum OwnSpools {
   static func open(_ location: String, for use: SpoolUse) throws -> Spool? {
     guard PersonalSpool.location != nil, let parent = (try? realPath(location)).flatMap(Self.parent) else { return nil }
     if use != .reading { _ = try PersonalSpool.become(ownerOf: nil) }
-    do throws(SpoolError) {
-      if case .own(let spool) = try look(in: parent) { return spool }
-    } catch {
-      throw ExitStatus.failure(error, escaped(location))
-    }
-    return nil
+    let found = try ExitStatus.reporting(escaped(location)) { try look(in: parent) }
+    return if case .own(let spool) = found { spool } else { nil }
   }
 
   /// The one of the current directory first. The person's own counts if it has jobs that are not done.
@@ -182,7 +170,7 @@ enum OwnSpools {
     guard PersonalSpool.location != nil else { return [] }
     if use != .reading { _ = try PersonalSpool.become(ownerOf: nil) }
     let directories: [Directory] = [.new, .urgent, .cur, .partial, .hold, .failed, .standing] + (done ? [.done] : [])
-    do {
+    return try ExitStatus.reporting("the spools of your gets") {
       var found = try records().map { try all($0, warns: warns) } ?? []
       if use == .cancelling, let here = try? realPath(".") {
         let elsewhere = found.filter { parent(of: $0.location)?.exact != here.exact }
@@ -195,8 +183,6 @@ enum OwnSpools {
       }
       if let personal = try personal(), try JobSearch(personal).isAnyJob(in: directories) { found.append(personal) }
       return found
-    } catch let error as SpoolError {
-      throw ExitStatus.failure(error, "the spools of your gets")
     }
   }
 
@@ -266,13 +252,8 @@ struct MeantJobs {
   static func by(
     _ arguments: [String], in spools: [Spool], _ directories: [Directory], isOne: Bool = false
   ) throws -> [MeantJobs] {
-    let all: [MeantJobs]
-    do throws(SpoolError) {
-      all = try RawArguments.bytes(of: arguments).map { (text) throws(SpoolError) in
-        try by(text, in: spools, directories, isOne: isOne)
-      }
-    } catch {
-      throw ExitStatus.failure(error, "the jobs")
+    let all = try ExitStatus.reporting("the jobs") {
+      try RawArguments.bytes(of: arguments).map { try by($0, in: spools, directories, isOne: isOne) }
     }
     if let doubt = all.lazy.compactMap(\.doubt).first { throw ExitStatus.givenUp.after(doubt) }
     return all
@@ -283,14 +264,10 @@ struct MeantJobs {
   ) throws(SpoolError) {
     (self.index, self.spool) = (index, spool)
     (directory, name) = try JobSearch(spool).splitClaim(text)
-    let what: String
-    switch try JobSearch(spool).meant(by: name, in: directory.map { [$0] } ?? directories) {
-    case .names(let found):
-      names = found
-      if !isOne || found.count == 1 { return }
-      what = "are meant"
-    case .several(let found): (names, what) = (found, "begin so")
-    }
+    let meant = try JobSearch(spool).meant(by: name, in: directory.map { [$0] } ?? directories)
+    names = meant.names
+    if !meant.isUnclear, !isOne || names.count == 1 { return }
+    let what = meant.isUnclear ? "begin so" : "are meant"
     let few = names.prefix(5).map(\.display).joined(separator: ", ") + (names.count > 5 ? ", \u{2026}" : "")
     let next = isOne ? "name one" : "\(escaped(text))* means them all"
     doubt = "\(escaped(text)): several jobs \(what): \(few); \(next)"

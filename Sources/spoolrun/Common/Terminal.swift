@@ -158,28 +158,32 @@ enum LogPriority: Int, Sendable {
   }
 }
 
-/// How far a long list is, in a line on standard error, if that is a terminal.
-final class ListProgress {
-  /// Milliseconds between two looks of the line; a list that takes less shows none.
-  private static let interval: Int64 = 200
+/// How far a command is, in a line on standard error, if that is a terminal.
+struct ProgressLine {
+  /// Milliseconds between two pictures; a command that takes less shows none.
+  static let interval: Int64 = 200
 
   private let isShown = Terminal.isCapable(STDERR_FILENO)
   private let look = Terminal.look(STDERR_FILENO)
   private var region = LiveRegion()
   private var next = Terminal.milliseconds() + interval
-  private var calls = 0
 
-  func update(_ text: () -> String) {
-    calls += 1
-    guard isShown, calls.isMultiple(of: 64) else { return }
+  /// - Parameter line: for so many columns.
+  mutating func update(_ line: (_ width: Int, Look) -> StyledLine) {
+    guard isShown else { return }
     let now = Terminal.milliseconds()
     guard now >= next, let size = Terminal.size(STDERR_FILENO) else { return }
     next = now + Self.interval
-    let line = StyledLine(String(text().prefix(max(0, size.columns - 1))), look)
-    Terminal.write(region.draw([line], columns: size.columns), to: STDERR_FILENO)
+    // The last column stays empty: terminals differ in where the cursor is after a full line.
+    Terminal.write(region.draw([line(size.columns - 1, look)], columns: size.columns), to: STDERR_FILENO)
   }
 
-  func finish() { region.eraseOnStandardError() }
+  mutating func update(_ text: @autoclosure () -> String) {
+    update { width, look in StyledLine(String(text().prefix(max(0, width))), look) }
+  }
+
+  /// To be called before anything else is printed.
+  mutating func erase() { region.eraseOnStandardError() }
 }
 
 /// The exit statuses of spoolrun(1). Those from 64 on are from sysexits(3).
@@ -235,9 +239,9 @@ enum ExitStatus: Int32 {
     }
   }
 
-  /// Says that an error has ended a command.
-  static func failure(_ error: SpoolError, _ what: String) -> any Error {
-    ExitStatus(error).after("\(what): \(error)")
+  /// Does a part of a command, which ends where the spool fails: this says so, and what failed.
+  static func reporting<Value>(_ what: @autoclosure () -> String, _ body: () throws -> Value) throws -> Value {
+    do { return try body() } catch let error as SpoolError { throw ExitStatus(error).after("\(what()): \(error)") }
   }
 
   /// Says what is wrong with a command's arguments. A `ValidationError` from outside of `validate()` would come with

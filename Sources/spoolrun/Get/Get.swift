@@ -88,8 +88,7 @@ struct Get: ParsableCommand {
     var items = try GetPlan(urls: login.added(to: urls), list: list, output: output, given: job.given).items()
     let mask = umask(0o077)
     let place = try spool.map { try GetSpool.named($0) } ?? GetSpool.own(for: items, location)
-    let status: ExitStatus
-    do {
+    let status = try ExitStatus.reporting(escaped(place.spool.location)) {
       var mistakes: [JobName] = []
       defer { finish(place, mistakes) }
       let options = try workerOptions(place, isAlone: items.count == 1)
@@ -99,16 +98,13 @@ struct Get: ParsableCommand {
       try place.recognise(&items)
       let known = try order(items, in: place)
       // Until here a signal ends the command; the next one removes what it has left.
-      let signals: Int32
-      do { signals = try Terminal.stopSignals() } catch { throw ExitStatus.failure(error, "cannot watch for signals") }
+      let signals = try ExitStatus.reporting("cannot watch for signals") { try Terminal.stopSignals() }
       let run = GetRun(
         items, in: place.spool, options, signals: signals, progress,
         setsTimes: times, verbose ? .steps : quiet ? .failures : .results)
       let ends = try run.run(known)
       if list.from == nil { mistakes = zip(items, ends).filter { $1.isMistake }.map(\.0.job) }
-      status = GetEnd.worst(ends)
-    } catch let error as SpoolError {
-      throw ExitStatus.failure(error, escaped(place.spool.location))
+      return GetEnd.worst(ends)
     }
     // A shell ends its loop only if the command dies of ^C.
     if StopSignals.last == SIGINT, Terminal.isErrorTerminal { spoolrun_die_of(SIGINT) }

@@ -105,23 +105,16 @@ struct GetOrder {
   }
 
   /// The newest receipt of the job: in the spool, in its archive, of a spool that was taken away, or of version 0.2.
-  private func newest() throws(SpoolError) -> GetRecords.Receipts.Value? {
+  private func newest() throws(SpoolError) -> Journal.Done? {
     let name = item.job.fileName
-    var found: [GetRecords.Receipts.Value] = []
-    func add(_ job: JobText?) {
-      guard let publication = job?.journal.publication, let receipt = publication.receipt,
-        let verified = publication.verified
-      else { return }
-      found.append((receipt, verified, publication.receiptTime))
-    }
-    add(try JobSearch(spool).job(.done, name))
+    var found = [try JobSearch(spool).job(.done, name)?.journal.publication.done]
     try Archive(spool).eachPath(named: [name]) { (path, _) throws(SpoolError) in
-      add(try spool.jobContents(path)?.withUnsafeBytes { JobText($0) })
+      found.append(try spool.jobContents(path)?.withUnsafeBytes { JobText($0) }.journal.publication.done)
     }
-    if let old = known.receipts[String(decoding: name.bytes, as: UTF8.self).exact] { found.append(old) }
-    if let former = known.former { add(try JobSearch(former).job(.done, name)) }
+    found.append(known.receipts[String(decoding: name.bytes, as: UTF8.self).exact])
+    if let former = known.former { found.append(try JobSearch(former).job(.done, name)?.journal.publication.done) }
     // Of one second, the first.
-    return found.max { ($0.time?.seconds ?? 0) < ($1.time?.seconds ?? 0) }
+    return found.compactMap(\.self).max { ($0.time?.seconds ?? 0) < ($1.time?.seconds ?? 0) }
   }
 
   /// Compares the file with its newest receipt.

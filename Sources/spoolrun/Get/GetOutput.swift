@@ -4,7 +4,6 @@ internal import SpoolStatus
 internal import SpoolWorker
 internal import Synchronization
 
-/// What a person wants to know.
 enum GetTelling { case failures, results, steps }
 
 /// What `spoolrun get` shows on standard error: progress bars, each file that is done, and at the end those that are
@@ -179,7 +178,6 @@ enum GetEnd: Equatable {
   /// Whether only another command can help.
   var isMistake: Bool { if case .failed = self { true } else { false } }
 
-  /// What to tell the person.
   /// - Parameter now: for a terminal, where times are told from now on; nil for a log.
   func line(now: Timestamp?, _ look: Look) -> StyledLine {
     var line = StyledLine(look)

@@ -200,7 +200,6 @@ struct GetItem {
     return JobName(like: name, suffix: "-" + PayloadName.fingerprint(of: [source, path]).prefix(16))
   }
 
-  /// The name in the spool's `roots` for the directory.
   var root: String { NamedRoots.name(for: directory) }
 
   private var path: String { directory == "/" ? "/\(name)" : "\(directory)/\(name)" }

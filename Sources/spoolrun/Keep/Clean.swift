@@ -66,7 +66,7 @@ struct Clean: ParsableCommand {
     cleanup.keepDone = keepDone.flatMap(Self.seconds)
     cleanup.archive = archive.flatMap(Self.seconds)
     cleanup.readsJobs = true
-    do throws(SpoolError) { try cleanup.run() } catch { throw ExitStatus.failure(error, escaped(spool.location)) }
+    try ExitStatus.reporting(escaped(spool.location)) { try cleanup.run() }
     isComplete = isComplete && areRemoved
   }
 

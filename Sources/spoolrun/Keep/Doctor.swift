@@ -22,19 +22,15 @@ struct Doctor: ParsableCommand {
   func run() throws {
     umask(0o077)
     let spool = try self.spool.open(for: .dropping)
-    let traits: FileSystemTraits
-    do throws(SpoolError) { traits = try FileSystemTrial(spool).run() } catch {
-      throw ExitStatus.failure(error, "\(escaped(spool.location)): its file system cannot be tried")
+    let traits = try ExitStatus.reporting("\(escaped(spool.location)): its file system cannot be tried") {
+      try FileSystemTrial(spool).run()
     }
     Terminal.print("\(escaped(spool.location)): \(traits.type)")
     Self.print(traits.lines)
     var fitness = Fitness(limits: traits.limits, obstacles: traits.obstacles)
     if let peer, fitness.obstacles.isEmpty {
       let other = try SpoolOpening.open(peer, for: .reading)
-      let found: PeerTraits
-      do throws(SpoolError) { found = try PeerTrial(spool, other).run() } catch {
-        throw ExitStatus.failure(error, "\(escaped(peer)): cannot be tried")
-      }
+      let found = try ExitStatus.reporting("\(escaped(peer)): cannot be tried") { try PeerTrial(spool, other).run() }
       Terminal.print("\(escaped(peer)):")
       Self.print(found.lines)
       fitness.limits += found.limits

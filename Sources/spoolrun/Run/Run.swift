@@ -186,8 +186,7 @@ struct Run: ParsableCommand {
 
   func run() throws {
     umask(0o077)
-    let signals: Int32
-    do { signals = try Terminal.stopSignals() } catch { throw ExitStatus.failure(error, "cannot watch for signals") }
+    let signals = try ExitStatus.reporting("cannot watch for signals") { try Terminal.stopSignals() }
     var spool = try self.spool.open(mayBeCommand: true, host: hostID)
     if let path = try? realPath(spool.location), path.ends(with: "/\(GetDirectory.name)") {
       throw ExitStatus.usage.after(

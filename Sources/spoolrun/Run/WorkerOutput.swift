@@ -37,7 +37,6 @@ final class EventPrinter: Sendable {
     (self.look, self.write) = (look, write)
   }
 
-  /// The fields of the last event `waiting`.
   var waiting: Fields? { lastWaiting.withLock { $0 } }
 
   func print(_ event: Event) {

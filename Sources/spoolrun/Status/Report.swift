@@ -48,7 +48,7 @@ struct Report: ParsableCommand {
     let spool = try self.spool.open(for: .reading)
     // Whoever may not write to the spool sees it by this host's clock.
     try? spool.learnClock()
-    do {
+    try ExitStatus.reporting(escaped(spool.location)) {
       let now = spool.now()
       let snapshot = try SnapshotReader(spool, limit: 0, receipts: 0, now: now).read()
       // The page would be wrong.
@@ -57,8 +57,6 @@ struct Report: ParsableCommand {
       }
       let facts = try ReportFacts.read(spool, since: since.flatMap { Self.start($0, now: now) }, now: now)
       try write(ReportPage(facts, snapshot).html)
-    } catch let error as SpoolError {
-      throw ExitStatus.failure(error, escaped(spool.location))
     }
   }
 

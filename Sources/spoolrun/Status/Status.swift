@@ -1,5 +1,5 @@
-internal import CLinux
 internal import ArgumentParser
+internal import CLinux
 internal import Glibc
 internal import Spool
 internal import SpoolStatus
@@ -79,7 +79,7 @@ struct Status: ParsableCommand {
     for (index, spool) in spools.enumerated() {
       if index > 0 { Terminal.print("") }
       if spools.count > 1 { Terminal.print("\(escaped(spool.location)):") }
-      do throws(SpoolError) { try show(spool) } catch { throw ExitStatus.failure(error, escaped(spool.location)) }
+      try ExitStatus.reporting(escaped(spool.location)) { try show(spool) }
     }
   }
 
@@ -131,11 +131,11 @@ struct JobTelling {
     for bytes in RawArguments.bytes(of: jobs) {
       var isFound = false
       for (spool, reader) in readers {
-        let lines: [[String]]
-        do throws(SpoolError) { lines = try stories(of: bytes, in: spool, reader) } catch {
-          throw ExitStatus.failure(error, escaped(spool.location))
+        let stories = try ExitStatus.reporting(escaped(spool.location)) {
+          let jobs = try MeantJobs.by(bytes, in: [spool], Directory.ofJobs)
+          return try jobs.names.compactMap { try reader.lines(of: $0, in: jobs.directory) }
         }
-        for story in lines {
+        for story in stories {
           Terminal.write((isFirst ? "" : "\n") + story.map { $0 + "\n" }.joined(), to: STDOUT_FILENO)
           (isFirst, isFound) = (false, true)
         }
@@ -156,15 +156,6 @@ struct JobTelling {
       isComplete = false
     }
     if !isComplete { throw ExitStatus.givenUp.code }
-  }
-
-  private func stories(of text: [UInt8], in spool: Spool, _ reader: JobStoryReader) throws(SpoolError) -> [[String]] {
-    let jobs = try MeantJobs.by(text, in: [spool], Directory.ofJobs)
-    var stories: [[String]] = []
-    for name in jobs.names {
-      if let lines = try JobStoryReader(spool).lines(of: name, in: jobs.directory) { stories.append(lines) }
-    }
-    return stories
   }
 }
 
@@ -223,5 +214,41 @@ private struct StatusOutput {
     case .failed: return 20
     case .retrying, .interrupted, .paused, .waiting, .done: return 10
     }
+  }
+}
+
+struct Explain: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "explain",
+    abstract: "Explains a failure code, or a job.",
+    discussion: """
+      A code is a word such as http-404 or disk-full, as status, the log and the lines of a job have it. Without an \
+      argument, lists all codes. The name of a job tells the same as status does.
+      """)
+
+  @OptionGroup var spool: SpoolOption
+
+  @Argument(
+    help: ArgumentHelp("A failure code, or a job as name or directory/name.", valueName: "code-or-name"),
+    completion: JobNameCompletion.kind)
+  var words: [String] = []
+
+  func run() throws {
+    if words.isEmpty {
+      return FailureExplanation.all.forEach { Terminal.print("\(padded($0.code, to: 20))\($0.meaning)") }
+    }
+    var jobs: [String] = []
+    for word in words {
+      if let lines = FailureExplanation(of: word)?.lines {
+        Terminal.print("\(word): \(lines.joined(separator: "\n  "))")
+      } else {
+        jobs.append(word)
+      }
+    }
+    if jobs.isEmpty { return }
+    let (spools, fetched) = try spool.openAllAndFetched(for: .reading)
+    try JobTelling(spools: spools, fetched: fetched) { _ in
+      ", and no failure code of this name: `spoolrun explain` lists them"
+    }.tell(of: jobs)
   }
 }

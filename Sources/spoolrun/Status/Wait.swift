@@ -84,7 +84,7 @@ struct JobsWaitedFor {
   /// - Throws: the exit status, after a message, unless all are done.
   static func wait(for jobs: [(spool: Spool, names: [FileName]?)], timeout: String? = nil) throws {
     let end = timeout.flatMap { duration($0) }.map { Terminal.milliseconds() + Int64($0) * 1000 }
-    do {
+    try ExitStatus.reporting("wait") {
       var all = try jobs.map { try JobsWaitedFor($0.spool, $0.names) }
       while true {
         for index in all.indices where !all[index].isOver { all[index].isOver = try all[index].look() }
@@ -96,8 +96,6 @@ struct JobsWaitedFor {
         sleep(1)
       }
       if !all.allSatisfy(\.areDone) { throw ExitStatus.givenUp.code }
-    } catch let error as SpoolError {
-      throw ExitStatus.failure(error, "wait")
     }
   }
 
@@ -160,11 +158,9 @@ struct JobsWaitedFor {
   }
 
   private func isAnyJob(in directories: [Directory]) throws(SpoolError) -> Bool {
-    do throws(SpoolError) {
-      return try JobSearch(spool).isAnyJob(in: directories)
-    } catch  where spool.isBesideFiles && error.errno == .noSuchFileOrDirectory {
-      return false
-    }
+    try orNil(JobSearch(spool).isAnyJob(in: directories)) {
+      spool.isBesideFiles && $0.errno == .noSuchFileOrDirectory
+    } ?? false
   }
 
   private mutating func tell(_ name: FileName, _ what: String) {

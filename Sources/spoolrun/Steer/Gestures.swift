@@ -136,7 +136,7 @@ struct GestureOptions: ParsableArguments {
     try NamedSpool.refuse(among: names, of: gesture.command, spool)
     let use = gesture == .cancel ? SpoolUse.cancelling : .changing
     var runs = try spool.openAll(for: use, done: gesture == .retry).map { GestureRun(gesture, $0, isVerbose: verbose) }
-    do throws(SpoolError) {
+    try ExitStatus.reporting(gesture.command) {
       if let chosen {
         var count = 0
         if confirm != nil { for run in runs { count += try run.count(all: chosen) } }
@@ -154,8 +154,6 @@ struct GestureOptions: ParsableArguments {
       let busy = runs.filter(\.hasChanged)
       for run in busy.isEmpty ? Array(runs.prefix(1)) : busy { try run.tell() }
       if gesture == .cancel { try OwnSpools.removeDone(runs.map(\.spool)) }
-    } catch {
-      throw ExitStatus.failure(error, gesture.command)
     }
     if !runs.allSatisfy(\.isComplete) { throw ExitStatus.givenUp.code }
   }
@@ -236,26 +234,23 @@ struct Retry: ParsableCommand {
       return try options.run(.retry, all: all ? Gesture.retry.sourcesOfAll : failed ? [.failed] : nil)
     }
     var isFound = false
-    do {
+    try ExitStatus.reporting("retry") {
       for spool in try options.spool.openAll() {
-        if try ServerRetry(spool: spool, host: server.lowercasedASCII).run() { isFound = true }
+        if try askAgain(server.lowercasedASCII, in: spool) { isFound = true }
       }
-    } catch let error as SpoolError {
-      throw ExitStatus.failure(error, "retry")
     }
     if isFound { return Terminal.say("\(escaped(server)) is asked again now") }
     throw ExitStatus.givenUp.after("retry: \(escaped(server)) does not rest, and no job waits for it")
   }
-}
 
-/// Ends the rest of a server, and makes its jobs due that wait for another attempt.
-private struct ServerRetry {
-  let spool: Spool
-  /// In lower case, perhaps with a port.
-  let host: String
-
+  /// Ends the rest of a server, and makes its jobs due that wait for another attempt.
+  /// - Parameter host: in lower case, perhaps with a port.
   /// - Returns: whether there was anything to do.
-  func run() throws(SpoolError) -> Bool {
+  private func askAgain(_ host: String, in spool: Spool) throws(SpoolError) -> Bool {
+    func isMeant(_ url: String) -> Bool {
+      let named = String(URLText(url).host).lowercasedASCII
+      return named.exact == host.exact || String(named.prefix(before: ":")).exact == host.exact
+    }
     var isFound = try ServerFiles(spool).forget { isMeant($0.shown) } > 0
     for name in try spool.list(.partial) where !name.isData {
       guard let url = try JobSearch(spool).job(.partial, name)?.request.urls.first, isMeant(url.text) else { continue }
@@ -263,11 +258,6 @@ private struct ServerRetry {
       isFound = true
     }
     return isFound
-  }
-
-  private func isMeant(_ url: String) -> Bool {
-    let named = String(URLText(url).host).lowercasedASCII
-    return named.exact == host.exact || String(named.prefix(before: ":")).exact == host.exact
   }
 }
 

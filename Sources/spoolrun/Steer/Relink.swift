@@ -35,12 +35,10 @@ struct Relink: ParsableCommand {
     let job = try MeantJobs.by([name], in: try spool.openAll(), Gesture.cancel.sources, isOne: true)[0]
     try AllowedSchemes(of: job.spool).check(urls)
     let relinking = Relinking(to: urls, shownURL: parts[0].redacted, isSame: same) { JobPlan.output(of: $0) }
-    let outcome: RelinkOutcome
-    do throws(SpoolError) {
-      outcome = try Steering(job.spool).relink(job.names[0], in: job.directory, relinking)
+    let outcome = try ExitStatus.reporting("url") {
+      let outcome = try Steering(job.spool).relink(job.names[0], in: job.directory, relinking)
       if case .relinked(_, let place) = outcome, place.directory != .hold { try MissingWorker.tell(of: job.spool) }
-    } catch {
-      throw ExitStatus.failure(error, "url")
+      return outcome
     }
     try tell(outcome)
   }

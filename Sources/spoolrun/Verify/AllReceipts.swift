@@ -4,14 +4,6 @@ internal import Synchronization
 /// What the receipts of a spool say together. They are read once, when the first payload is not what its receipt says.
 /// On any thread.
 final class AllReceipts: Sendable {
-  private struct Output: Hashable {
-    let directory: ExactText?
-    let name: ExactText
-
-    init(_ receipt: Journal.Receipt) { (directory, name) = (receipt.directory?.exact, receipt.output.exact) }
-  }
-
-  /// The last receipt of an output.
   private struct Last {
     let receipt: Journal.Receipt
     let path: Path
@@ -22,7 +14,8 @@ final class AllReceipts: Sendable {
   }
 
   private struct Known {
-    var last: [Output: Last] = [:]
+    /// By ``Journal/Receipt/place``.
+    var last: [[ExactText?]: Last] = [:]
     /// By output root, whether any payload is there.
     var isAnyThere: [ExactText?: Bool] = [:]
   }
@@ -36,7 +29,7 @@ final class AllReceipts: Sendable {
   func successor(of receipt: Journal.Receipt, _ time: Timestamp?, _ name: FileName) throws(SpoolError) -> String? {
     try known.withLock { (known) throws(SpoolError) in
       let all = try read(&known)
-      guard let time = time?.seconds, let last = all.last[Output(receipt)] else { return nil }
+      guard let time = time?.seconds, let last = all.last[receipt.place] else { return nil }
       return last.time > time || last.time == time && last.name != name ? last.path.display : nil
     }
   }
@@ -66,8 +59,8 @@ final class AllReceipts: Sendable {
       let publication = JobText(file.bytes).journal.publication
       guard let receipt = publication.lastReceipt, let time = publication.receiptTime?.seconds else { return }
       let order = [time, file.status.modified, Int64(file.status.modifiedNanoseconds)]
-      if let last = known.last[Output(receipt)], order.lexicographicallyPrecedes(last.order) { return }
-      known.last[Output(receipt)] = Last(
+      if let last = known.last[receipt.place], order.lexicographicallyPrecedes(last.order) { return }
+      known.last[receipt.place] = Last(
         receipt: receipt, path: file.path, name: file.name, time: time, order: order)
     }
     // In the order in which a job moves: one that moves meanwhile is seen twice rather than not at all.

@@ -11,18 +11,18 @@ struct FetchedFiles: Sendable {
   static func meant(
     by names: [String], among fetched: [GetRecords.Fetched]
   ) -> (files: [GetRecords.Fetched], others: [String]) {
-    if names.isEmpty { return (fetched.sorted { $0.receipt.output.exact < $1.receipt.output.exact }, []) }
+    if names.isEmpty { return (fetched.sorted { $0.done.receipt.output.exact < $1.done.receipt.output.exact }, []) }
     var (files, others): ([GetRecords.Fetched], [String]) = ([], [])
     for name in names {
       let path = name.begins(with: "./") ? String(name.dropFirst(2)) : name
-      let found = fetched.filter { $0.receipt.output.exact == path.exact }
+      let found = fetched.filter { $0.done.receipt.output.exact == path.exact }
       if found.isEmpty { others.append(name) } else { files += found }
     }
     return (files, others)
   }
 
   func answer(_ fetched: GetRecords.Fetched) -> VerifyAnswer {
-    let (name, size) = (escaped(fetched.receipt.output), fetched.verified.size)
+    let (name, size) = (escaped(fetched.done.receipt.output), fetched.done.verified.size)
     var read: UInt64 = 0
     progress.count { progress in
       progress.begun += 1
@@ -45,7 +45,7 @@ struct FetchedFiles: Sendable {
     case .changed(let mismatch): flaw = "changed: \(mismatch.text)"
     case .unreadable(let error): flaw = "unreadable: \(error.errno)"
     case .present, .sound:
-      let digests = Fields().with(fetched.verified.digests).text
+      let digests = Fields().with(fetched.done.verified.digests).text
       return VerifyAnswer(line: isVerbose ? "\(name): sound: size=\(size) \(digests)" : nil)
     }
     return VerifyAnswer(isGood: false, line: "\(name): \(flaw); `spoolrun get --overwrite` with its URL gets it again")
@@ -55,9 +55,9 @@ struct FetchedFiles: Sendable {
 extension GetRecords.Fetched {
   /// Where the file is from, for a person.
   var story: String {
-    let time = time.map { " \($0)" } ?? ""
+    let time = done.time.map { " \($0)" } ?? ""
     let place = url.map { " from \(escaped($0))" } ?? ""
-    let digests = Fields().with(verified.digests).text
-    return "\(escaped(receipt.output)): fetched\(time)\(place); size=\(verified.size) \(digests)"
+    let digests = Fields().with(done.verified.digests).text
+    return "\(escaped(done.receipt.output)): fetched\(time)\(place); size=\(done.verified.size) \(digests)"
   }
 }

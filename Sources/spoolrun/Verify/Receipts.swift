@@ -12,6 +12,55 @@ struct ListedReceipt: Sendable {
   var isNamed = false
 
   var path: Path { archived ?? Path(.done, name) }
+
+  /// Why a job has no receipt that can be used, for a person.
+  private struct Missing: Error {
+    let text: String
+    /// Whether it was there when `done` was listed.
+    var hasMoved = false
+  }
+
+  /// What `check` says of the receipt. An error, such as a disk that is not mounted, concerns only this job.
+  /// - Parameter trouble: is told the job's name and why its receipt, or what it is of, cannot be read.
+  func answer(
+    _ spool: Spool, check: (_ name: String, Journal.Done, Path) throws -> VerifyAnswer,
+    trouble: (_ name: String, _ reason: String, _ isError: Bool) -> VerifyAnswer
+  ) -> VerifyAnswer {
+    do {
+      let (path, done) = try read(spool)
+      return try check(name.display, done, path)
+    } catch let missing as Missing {
+      guard missing.hasMoved else { return trouble(name.display, missing.text, false) }
+      return VerifyAnswer(isMoved: true, problem: "\(name.display): left done meanwhile, and is not checked")
+    } catch {
+      return trouble(name.display, "\(error)", true)
+    }
+  }
+
+  /// - Returns: with its path, which may be another one since it was listed.
+  private func read(_ spool: Spool) throws -> (Path, Journal.Done) {
+    guard JobName(name) != nil, let (path, job) = try find(spool) else {
+      var missing = Missing(text: "no such receipt in done")
+      if !isNamed { missing.hasMoved = try spool.status(.done, name) == nil }
+      throw missing
+    }
+    guard let done = job.journal.publication.done, OutputPath(done.receipt.output) != nil else {
+      throw Missing(text: "no receipt: the job file says neither `verified:` nor `done:`")
+    }
+    return (path, done)
+  }
+
+  private func find(_ spool: Spool) throws(SpoolError) -> (Path, JobText)? {
+    func job(_ path: Path) throws(SpoolError) -> (Path, JobText)? {
+      try spool.jobContents(path).map { (path, $0.withUnsafeBytes { JobText($0) }) }
+    }
+    if let found = try job(path) { return found }
+    if isNamed || archived != nil { return nil }
+    // Of several of the name, the one that was archived last.
+    var last: Path?
+    try Archive(spool).eachPath(named: [name]) { path, _ in last = path }
+    return try last.flatMap { (path) throws(SpoolError) in try job(path) }
+  }
 }
 
 /// The receipts of a spool: first those in `done`, in the order of their names, then those that are archived.
@@ -30,7 +79,7 @@ final class ReceiptList {
     if let names {
       done = names
     } else {
-      done = try spool.list(.done).sorted { $0.bytes.lexicographicallyPrecedes($1.bytes) }
+      done = try spool.list(.done).sorted()
     }
     try Archive(spool).eachPath(named: wanted) { archived.append(ListedReceipt(name: $1, archived: $0)) }
     // A name that is nowhere is looked for in `done` all the same, and said to be missing there.
@@ -42,67 +91,6 @@ final class ReceiptList {
   var count: Int { receipts.count }
 
   func next() -> ListedReceipt? { receipts.popFirst() }
-}
-
-private struct DoneReceipt {
-  /// Where it was found.
-  let path: Path
-  let receipt: Journal.Receipt
-  let verified: Journal.Verified
-  let time: Timestamp?
-  let output: OutputPath
-
-  /// Why a job has no receipt that can be used, for a person.
-  struct Missing: Error {
-    let text: String
-    /// Whether it was there when `done` was listed.
-    var hasMoved = false
-  }
-
-  /// What `check` says of a receipt. An error, such as a disk that is not mounted, concerns only this job.
-  /// - Parameter trouble: is told the job's name and why its receipt, or what it is of, cannot be read.
-  static func answer(
-    _ listed: ListedReceipt, _ spool: Spool, check: (_ name: String, DoneReceipt) throws -> VerifyAnswer,
-    trouble: (_ name: String, _ reason: String, _ isError: Bool) -> VerifyAnswer
-  ) -> VerifyAnswer {
-    let name = listed.name.display
-    do {
-      return try check(name, try read(listed, spool))
-    } catch let missing as Missing {
-      guard missing.hasMoved else { return trouble(name, missing.text, false) }
-      return VerifyAnswer(isMoved: true, problem: "\(name): left done meanwhile, and is not checked")
-    } catch {
-      return trouble(name, "\(error)", true)
-    }
-  }
-
-  private static func read(_ listed: ListedReceipt, _ spool: Spool) throws -> DoneReceipt {
-    guard JobName(listed.name) != nil, let (path, job) = try find(listed, spool) else {
-      var missing = Missing(text: "no such receipt in done")
-      if !listed.isNamed { missing.hasMoved = try spool.status(.done, listed.name) == nil }
-      throw missing
-    }
-    let publication = job.journal.publication
-    guard let receipt = publication.receipt, let verified = publication.verified,
-      let output = OutputPath(receipt.output)
-    else {
-      throw Missing(text: "no receipt: the job file says neither `verified:` nor `done:`")
-    }
-    return DoneReceipt(
-      path: path, receipt: receipt, verified: verified, time: publication.receiptTime, output: output)
-  }
-
-  private static func find(_ listed: ListedReceipt, _ spool: Spool) throws(SpoolError) -> (Path, JobText)? {
-    func job(_ path: Path) throws(SpoolError) -> (Path, JobText)? {
-      try spool.jobContents(path).map { (path, $0.withUnsafeBytes { JobText($0) }) }
-    }
-    if let found = try job(listed.path) { return found }
-    if listed.isNamed || listed.archived != nil { return nil }
-    // Of several of the name, the one that was archived last.
-    var archived: Path?
-    try Archive(spool).eachPath(named: [listed.name]) { path, _ in archived = path }
-    return try archived.flatMap { (path) throws(SpoolError) in try job(path) }
-  }
 }
 
 /// Reads payloads again and compares them with their receipts. On any thread.
@@ -121,7 +109,7 @@ struct PayloadReader: Sendable {
 
   /// The list of the pieces of a payload that is sound (spool.5, PIECES).
   func pieces(_ listed: ListedReceipt) -> VerifyAnswer {
-    DoneReceipt.answer(listed, spool) { name, found in
+    listed.answer(spool) { name, found, _ in
       var maker = PieceList.Maker(size: found.verified.size)
       let flaw = try flaw(found) { maker.take($0) }
       let list = flaw == nil ? maker.list() : nil
@@ -133,13 +121,13 @@ struct PayloadReader: Sendable {
   }
 
   func answer(_ listed: ListedReceipt) -> VerifyAnswer {
-    DoneReceipt.answer(listed, spool) { name, found in
+    listed.answer(spool) { name, found, path in
       if let flaw = try flaw(found) {
         // The newer job's file is right where it is, and is checked by its own receipt.
         if let other = try receipts.successor(of: found.receipt, found.time, listed.name) {
           return VerifyAnswer(isReplaced: true, line: "\(name): replaced since by \(other)")
         }
-        let (next, isAgain) = refetches ? refetch(listed, found, flaw) : ("", false)
+        let (next, isAgain) = refetches ? refetch(listed, path, found, flaw) : ("", false)
         return VerifyAnswer(isGood: false, isDamaged: true, isAgain: isAgain, line: "\(name): \(flaw.text)\(next)")
       }
       let isWanted = isVerbose || found.receipt.unproven != nil
@@ -150,7 +138,7 @@ struct PayloadReader: Sendable {
   }
 
   /// - Returns: what came of it, as the end of a line; whether the job is to run again.
-  private func refetch(_ listed: ListedReceipt, _ found: DoneReceipt, _ flaw: Flaw) -> (String, Bool) {
+  private func refetch(_ listed: ListedReceipt, _ path: Path, _ found: Journal.Done, _ flaw: Flaw) -> (String, Bool) {
     do {
       let directory = found.receipt.directory
       // The directory of a disk that is not mounted is empty.
@@ -162,7 +150,7 @@ struct PayloadReader: Sendable {
       if isRetry, flaw.isMissing, let job, let name = JobName(listed.name) {
         try Steering(spool).requeue(job, as: name)
       } else {
-        try Steering(spool).refetch(found.path, listed.name, found.verified)
+        try Steering(spool).refetch(path, listed.name, found.verified)
       }
       return ("; in new now, to be fetched again", true)
     } catch {
@@ -177,7 +165,7 @@ struct PayloadReader: Sendable {
 
   /// What is wrong with the payload; nil if nothing is.
   /// - Parameter take: gets the payload's bytes.
-  private func flaw(_ found: DoneReceipt, _ take: (UnsafeRawBufferPointer) -> Void = { _ in }) throws(SpoolError)
+  private func flaw(_ found: Journal.Done, _ take: (UnsafeRawBufferPointer) -> Void = { _ in }) throws(SpoolError)
     -> Flaw?
   {
     let size = found.verified.size
@@ -196,17 +184,17 @@ struct PayloadReader: Sendable {
       take(bytes)
     }
     switch check {
-    case .missing: return Flaw(text: "missing: \(escaped(found.output.text))", isMissing: true)
-    case .changed(let mismatch): return Flaw(text: "changed: \(escaped(found.output.text)): \(mismatch.text)")
-    case .unreadable(let error): return Flaw(text: "unreadable: \(escaped(found.output.text)): \(error.errno)")
+    case .missing: return Flaw(text: "missing: \(escaped(found.receipt.output))", isMissing: true)
+    case .changed(let mismatch): return Flaw(text: "changed: \(escaped(found.receipt.output)): \(mismatch.text)")
+    case .unreadable(let error): return Flaw(text: "unreadable: \(escaped(found.receipt.output)): \(error.errno)")
     case .present, .sound: return nil
     }
   }
 
-  private func sound(_ found: DoneReceipt) -> String {
+  private func sound(_ found: Journal.Done) -> String {
     let digests = Fields().with(found.verified.digests).text
     let unproven = found.receipt.unproven.map { " unproven=\(escaped($0))" } ?? ""
-    return "sound: \(escaped(found.output.text)) size=\(found.verified.size) \(digests)\(unproven)"
+    return "sound: \(escaped(found.receipt.output)) size=\(found.verified.size) \(digests)\(unproven)"
   }
 }
 
@@ -230,7 +218,7 @@ struct SumList: Sendable {
   private let isForTerminal = isatty(STDOUT_FILENO) == 1
 
   func answer(_ listed: ListedReceipt) -> VerifyAnswer {
-    DoneReceipt.answer(listed, spool) { name, found in
+    listed.answer(spool) { name, found, _ in
       guard let digest = found.verified.digests[format.algorithm] else {
         return Self.problem(name, "its receipt has no \(format.algorithm.rawValue)")
       }
@@ -243,9 +231,9 @@ struct SumList: Sendable {
     }
   }
 
-  private func path(_ found: DoneReceipt) -> String {
-    guard directory == nil, let place = found.receipt.directory else { return found.output.text }
-    return "\(place)/\(found.output.text)"
+  private func path(_ found: Journal.Done) -> String {
+    guard directory == nil, let place = found.receipt.directory else { return found.receipt.output }
+    return "\(place)/\(found.receipt.output)"
   }
 
   private func shown(_ line: String) -> String {
@@ -262,7 +250,6 @@ struct VerifyAnswer: Sendable {
   var isGood = true
   /// The payload is missing, has changed or cannot be read.
   var isDamaged = false
-  /// The job is to fetch it again.
   var isAgain = false
   /// A newer job has replaced the payload.
   var isReplaced = false

@@ -47,9 +47,6 @@ struct Verify: ParsableCommand {
     completion: JobNameCompletion.kind)
   var names: [String] = []
 
-  /// Milliseconds between two pictures of the bar.
-  private static let interval: Int64 = 200
-
   func validate() throws {
     if let jobs, !(1...1000).contains(jobs) { throw ValidationError("--jobs must be from 1 to 1000") }
     if pieces, names.count != 1 || sums != nil { throw ValidationError("--pieces is for one job, and without --sums") }
@@ -67,7 +64,7 @@ struct Verify: ParsableCommand {
       ? try spool.openAllAndFetched(for: .reading)
       : (try spool.openAll(for: refetch ? .changing : .reading, done: true), [])
     let progress = VerifyProgress()
-    let bar = sums == nil ? VerifyBar(progress) : nil
+    var picture = VerifyPicture()
     let meant = FetchedFiles.meant(by: names, among: fetched)
     let isRight = names.isEmpty || meant.others.isEmpty || !spools.isEmpty
     if !isRight { meant.others.forEach { Terminal.error("\(escaped($0)): nothing of this name was fetched here") } }
@@ -76,9 +73,9 @@ struct Verify: ParsableCommand {
     progress.count { $0.files = files }
     let fetchedFiles = FetchedFiles(isVerbose: verbose, progress: progress)
     var rest = meant.files[...]
-    var found = report(calls({ rest.popFirst() }, progress, fetchedFiles.answer), bar)
+    var found = report(calls({ rest.popFirst() }, progress, fetchedFiles.answer), progress, &picture)
     for (spool, receipts) in lists {
-      let next = report(calls({ receipts.next() }, progress, answers(spool, progress)), bar)
+      let next = report(calls({ receipts.next() }, progress, answers(spool, progress)), progress, &picture)
       found = (found.isGood && next.isGood, found.isDamaged || next.isDamaged, found.replaced + next.replaced)
     }
     let (isGood, isDamaged, replaced) = found
@@ -93,7 +90,7 @@ struct Verify: ParsableCommand {
   }
 
   private func receipts(in spools: [Spool], _ names: [String]) throws -> [(spool: Spool, receipts: ReceiptList)] {
-    do {
+    try ExitStatus.reporting("the receipts") {
       if names.isEmpty { return try spools.map { ($0, try ReceiptList($0, named: nil)) } }
       let meant = zip(RawArguments.bytes(of: names), try MeantJobs.by(names, in: spools, [.done]))
       return try spools.indices.compactMap { index in
@@ -102,8 +99,6 @@ struct Verify: ParsableCommand {
         }
         return wanted.isEmpty ? nil : (spools[index], try ReceiptList(spools[index], named: wanted))
       }
-    } catch let error as SpoolError {
-      throw ExitStatus.failure(error, "the receipts")
     }
   }
 
@@ -133,51 +128,27 @@ struct Verify: ParsableCommand {
 
   /// - Returns: whether all is good, whether a payload is not what its receipt says, and how many newer jobs have
   ///   replaced.
-  private func report<Item>(_ calls: OrderedCalls<Item, VerifyAnswer>, _ bar: consuming VerifyBar?)
-    -> (isGood: Bool, isDamaged: Bool, replaced: Int)
-  {
-    var bar = bar
+  private func report<Item>(
+    _ calls: OrderedCalls<Item, VerifyAnswer>, _ progress: VerifyProgress, _ picture: inout VerifyPicture
+  ) -> (isGood: Bool, isDamaged: Bool, replaced: Int) {
+    var bar = ProgressLine()
     var (isGood, isDamaged, replaced) = (true, false, 0)
-    var nextPicture = Terminal.milliseconds() + Self.interval
     while !calls.isOver {
-      for answer in calls.take(within: Int(Self.interval)) {
-        if answer.hasText { bar?.erase() }
+      for answer in calls.take(within: Int(ProgressLine.interval)) {
+        if answer.hasText { bar.erase() }
         if let line = answer.line { Terminal.print(line) }
         if let problem = answer.problem { Terminal.error(problem) }
         isGood = isGood && answer.isGood
         isDamaged = isDamaged || answer.isDamaged
         if answer.isReplaced { replaced += 1 }
       }
-      guard Terminal.milliseconds() >= nextPicture else { continue }
-      nextPicture = Terminal.milliseconds() + Self.interval
-      bar?.draw()
+      if sums != nil { continue }
+      bar.update { width, look in
+        picture.update(progress.now, at: Terminal.milliseconds())
+        return picture.line(width: width, look)
+      }
     }
-    bar?.erase()
+    bar.erase()
     return (isGood, isDamaged, replaced)
   }
-}
-
-/// The progress bar of `verify`, on standard error.
-private struct VerifyBar {
-  private var picture = VerifyPicture()
-  private var region = LiveRegion()
-  private let look = Terminal.look(STDERR_FILENO)
-  private let progress: VerifyProgress
-
-  /// nil if standard error is no terminal on which the cursor can be moved.
-  init?(_ progress: VerifyProgress) {
-    guard Terminal.isCapable(STDERR_FILENO) else { return nil }
-    self.progress = progress
-  }
-
-  mutating func draw() {
-    guard let size = Terminal.size(STDERR_FILENO) else { return }
-    picture.update(progress.now, at: Terminal.milliseconds())
-    // The last column stays empty: terminals differ in where the cursor is after a full line.
-    let line = picture.line(width: size.columns - 1, look)
-    Terminal.write(region.draw([line], columns: size.columns), to: STDERR_FILENO)
-  }
-
-  /// To be called before anything else is printed.
-  mutating func erase() { region.eraseOnStandardError() }
 }

@@ -4,9 +4,9 @@ internal import Transfer
 /// What a program prints that may have it from a server.
 func checkLinks(_ bytes: [UInt8]) throws(Violation) {
   for isForURL in [false, true] {
-    let links: HookLinks
+    let links: JobRequest
     do throws(Defect) {
-      links = try HookLinks(bytes, isForURL: isForURL)
+      links = try JobRequest(links: bytes, isForURL: isForURL)
     } catch {
       let lines = bytes.count { $0 == 0x0A } + 1
       try require(!hasControls(error.description), "a defect that steers a terminal")

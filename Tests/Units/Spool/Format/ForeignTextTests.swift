@@ -22,7 +22,7 @@ import Testing
     ("JobTarget", "https://u:§p@h:8?§q/§r", { [JobTarget(request($0)).server, JobTarget(request($0)).output] }),
     ("JobTarget, fragment", "https://h/§d/x#§f", { [JobTarget(request($0)).server, JobTarget(request($0)).output] }),
     ("JobText", "output:§a:§b@§c\nurl:§http://h/\n# §\nheader@h: X:§y\n", { [texts($0).request.text] }),
-    ("HookLinks", "url:§http://h/\nhttp://h/§", { try HookLinks(Array($0.utf8), isForURL: true).urls.map(\.text) }),
+    ("links", "url:§http://h/\nhttp://h/§", { try JobRequest(links: Array($0.utf8), isForURL: true).urls.map(\.text) }),
     (
       "Fields", "§a b=§c d=\"§e\" §f",
       { (Fields(parsing: $0)?.words ?? []) + (Fields(parsing: $0)?.named.map(\.value) ?? []) }
