@@ -6,11 +6,10 @@ final class Background<Failure: Error>: Sendable {
   private let bell = Bell()
 
   init(_ body: @escaping @Sendable () throws(Failure) -> Void) {
-    let run: @Sendable () -> Void = {
+    Host.current.runOnThread {
       do throws(Failure) { try body() } catch { self.result.withLock { $0 = .failure(error) } }
       self.bell.ring()
     }
-    if Host.current.hasThreads { BlockingThread.run(run) } else { run() }
   }
 
   /// Waits for the end, once.
