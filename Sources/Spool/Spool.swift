@@ -185,6 +185,19 @@ package final class Spool: Sendable {
     }
   }
 
+  /// Makes durable that a job's file has lost its former names, before a copy takes its place. btrfs keeps no order
+  /// between renames of different files: after a power cut the copy could be here, and the old file in `new/` again, a
+  /// second job.
+  ///
+  /// Where the job did not come from there now, somebody may still have removed that name of it only a moment ago
+  /// (``JobMoves/completeInterruptedMove(at:)``).
+  func flushFormerNames(_ directory: Directory, from origin: Directory) throws(SpoolError) {
+    for each in Directory.allCases
+    where each == directory || each == origin || !origin.takesNewJobs && each.takesNewJobs {
+      _ = try orNil(flush(each).run(), on: .noSuchFileOrDirectory)
+    }
+  }
+
   /// The file system that the spool is on; nil if it cannot be made durable as a whole.
   /// - Throws: ``SpoolError`` where its status cannot be read.
   package func fileSystem() throws(SpoolError) -> FileSystem? {
@@ -386,7 +399,7 @@ extension Spool {
     // A name in `cur/` or `tmp/` is one process's, and gets no other job.
     let isShared =
       directory == root && ![Path(.cur), Path(.tmp)].contains { from.bytes.starts(with: $0.bytes + [0x2F]) }
-    let moved = isShared ? try system.status(root, from) : nil
+    let moved = try system.status(directory, from)
     do throws(SpoolError) {
       try system.link(directory, from, directory, to)
     } catch  where error.errno == .fileExists {
@@ -394,9 +407,11 @@ extension Spool {
     }
     let former = temporary(FileName("moved"))
     do throws(SpoolError) {
-      if let moved {
+      if isShared {
         // A worker may have taken the job meanwhile, and another one was dropped by its name.
-        guard try system.status(root, from).isSameFile(as: moved) else { return }
+        guard try system.status(root, from).isSameFile(as: moved) else {
+          throw SpoolError(call: .rename, path: from.display, errno: .noSuchFileOrDirectory)
+        }
         try system.rename(root, from, former)
       } else {
         try system.unlink(directory, from)
@@ -404,15 +419,24 @@ extension Spool {
     } catch  where error.errno == .noSuchFileOrDirectory {
       // Somebody else has moved it elsewhere at the same moment, and was faster. Or the move was completed for us, and
       // the new name is the only one.
-      guard let status = try? system.status(directory, to), status.links > 1 else { return }
-      try? system.unlink(directory, to)
+      guard let status = try? system.status(directory, to), status.isSameFile(as: moved), status.links > 1 else {
+        return
+      }
+      // The other name may be that in `tmp/`, which a dropper is about to remove. Where that cannot be seen, two names
+      // are a move that somebody completes.
+      if directory == root, let place = JobPlace(to, inode: status.inode),
+        (try? JobMoves(self).hasOtherName(status, place)) != true
+      {
+        return
+      }
+      try? system.unlink(directory, to, of: moved)
       throw SpoolError(call: .rename, path: from.display, errno: .noSuchFileOrDirectory)
     } catch {
       // The job has moved, and its old name could not be removed. It must not be moved again because of that; the next
       // claim removes the old name.
       return
     }
-    guard let moved else { return }
+    if !isShared { return }
     if try system.status(root, former).isSameFile(as: moved),
       try system.statusIfPresent(root, to)?.isSameFile(as: moved) ?? false
     {

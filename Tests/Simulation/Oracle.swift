@@ -152,6 +152,8 @@ final class Oracle {
   private func look(_ changes: [SimulatedDisk.Change]) {
     onChange(changes)
     let changed = changes.flatMap(note)
+    exchanging.remove(world.currentName)
+    if changes.count == 2, changes.allSatisfy({ $0.inode != nil }) { exchanging.insert(world.currentName) }
     checkName(changes)
     changes.forEach(checkHeld)
     for inode in changes.compactMap(\.inode) { movers[inode.number] = world.currentName }
@@ -250,13 +252,14 @@ final class Oracle {
   }
 
   /// Looks at these jobs, and at those with which something was wrong. A process that has exchanged the names of two
-  /// files may exchange them back with its next change, before which nobody can take one of them.
+  /// files may exchange them back with its next change, before which nobody can take one of them. It stays the one to
+  /// blame also where another process takes one of the files away meanwhile, and puts it back.
   private func check(_ ids: [Int], isLast: Bool = false) {
     readUnwritten()
     let ids = Set(ids + new).union(suspects.keys)
     new = []
     let wrongs = Dictionary(uniqueKeysWithValues: ids.compactMap { id in wrong(with: id).map { (id, $0) } })
-    suspects = suspects.filter { wrongs[$0.key] != nil }
+    suspects = suspects.filter { wrongs[$0.key] != nil || exchanging.contains($0.value) }
     for (id, what) in wrongs.sorted(by: { $0.key < $1.key }) {
       if isLast { blame(id, what) }
       guard let name = suspects[id] else {
@@ -281,6 +284,7 @@ final class Oracle {
     }
     for (id, name) in exchanged where dead == nil || dead?.name == name && suspects[id] == name { excused.insert(id) }
     if dead == nil { exchanged = [:] }
+    if let dead { exchanging.remove(dead.name) } else { exchanging = [] }
   }
   private var halved: Set<Int> = []
   private var exchanged: [Int: String] = [:]
@@ -288,6 +292,8 @@ final class Oracle {
 
   /// Who has made the change after which something was wrong with a job.
   private var suspects: [Int: String] = [:]
+  /// Whose last change has exchanged two names.
+  private var exchanging: Set<String> = []
 
   /// When everything has come to its end.
   func checkEnd() {

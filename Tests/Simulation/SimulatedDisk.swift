@@ -17,6 +17,8 @@ final class SimulatedDisk {
     fileprivate var lost: [Range<Int>] = []
     /// The next flush reports a failed write.
     fileprivate var owesError = false
+    /// It was emptied, and has fewer bytes than are on the disk.
+    fileprivate var isRewritten = false
     /// By name; each has the number of its creation, in whose order it is listed.
     var entries: [[UInt8]: (inode: Inode, order: UInt64)] = [:]
     /// The names that came, oldest first, also those that have gone since.
@@ -84,6 +86,8 @@ final class SimulatedDisk {
   var unknownRenames: Set<RenameManner> = []
   /// Called after the changes that one call makes in directories.
   var onChange: ([Change]) -> Void = { _ in }
+  /// Called when a file that was emptied has as many bytes again as are on the disk.
+  var onRewrite: () -> Void = {}
   /// Called before bytes are written at an offset.
   var onWrite: (Inode, Int) -> Void = { _, _ in }
   /// Hears what inotify(7) would tell of a name in a directory.
@@ -366,6 +370,10 @@ final class SimulatedDisk {
     inode.bytes.replaceSubrange(offset..<offset + bytes.count, with: bytes)
     if !inode.lost.isEmpty { inode.keepLost(outside: offset..<offset + bytes.count) }
     (inode.modified, inode.changed) = (clock, clock)
+    if inode.isRewritten, inode.bytes.count >= inode.durableBytes.count {
+      inode.isRewritten = false
+      onRewrite()
+    }
     return bytes.count
   }
 
@@ -378,6 +386,7 @@ final class SimulatedDisk {
     let gone = inode.bytes.count - length
     if gone > 0 { inode.bytes.removeLast(gone) } else { inode.bytes += [UInt8](repeating: 0, count: -gone) }
     room += gone
+    inode.isRewritten = length == 0 && !inode.durableBytes.isEmpty
     (inode.modified, inode.changed) = (clock, clock)
   }
 

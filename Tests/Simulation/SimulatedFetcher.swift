@@ -137,7 +137,7 @@ final class SimulatedFetcher: Fetcher {
     if exchange.isCancelled { return }
     guard isTaken else { return end(exchange, .refused) }
     exchange.sent += piece.count
-    if exchange.answer.isNew, world.isChance(1, in: 4) { world.noteMoment() }
+    if exchange.answer.isNew, world.isChance(1, in: 4) { world.note(.otherVersion) }
   }
 
   private func offer(_ exchange: Exchange) {

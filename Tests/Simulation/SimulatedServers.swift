@@ -77,7 +77,7 @@ final class SimulatedServers {
   /// How often something of a sort was drawn.
   private let badness: Int
   /// Whether resources change and change back within seconds.
-  private let flips: Bool
+  let flips: Bool
 
   init(_ world: World) {
     self.world = world
@@ -191,6 +191,9 @@ final class SimulatedServers {
     resources[id] = resource
     return resource
   }
+
+  /// Serves this one, and none that chance makes.
+  func put(_ resource: Resource) { resources[resource.id] = resource }
 
   /// The pieces that a job names in place of a digest, or beside one.
   func declaredPieces(_ id: Int) -> PieceList? {
@@ -320,7 +323,7 @@ final class SimulatedServers {
     if !resource.places.isEmpty { answer.place = areFaulty ? world.pick(resource.places) : resource.places[0] }
     let host = answer.place ?? host
     if let last = lastServed.updateValue(version.number, forKey: resource.id), last != version.number {
-      world.noteMoment()
+      world.note(.otherVersion)
       answer.isNew = true
     }
     var range = 0..<version.size

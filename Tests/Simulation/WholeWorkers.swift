@@ -71,7 +71,7 @@ struct WholeWorkers {
         WorkerLoop.run { () async -> String in
           do {
             let worker = try Worker(spool, options) { event in
-              if event.name == "checkpoint" { world.noteMoment() }
+              if event.name == "checkpoint" { world.note(.checkpoint) }
               if !process.isDead { world.note("\(event.name) \(event.job?.display ?? "") \(event.fields.text)") }
             }
             worker.signals = StopSignals(SimulatedSurroundings.stopSignals) { process.isDead || process.isTold }

@@ -107,16 +107,23 @@ final class World: @unchecked Sendable {
   /// Whether the power was cut in the last ``run()``.
   private(set) var wasCut = false
   private(set) var calls = 0
-  /// There is something for a power cut to lose now: a checkpoint, or bytes of another version.
-  func noteMoment() { onMoment() }
+  /// When there is something for a power cut to lose.
+  enum Moment {
+    case checkpoint, otherVersion
+    /// A file that was emptied has as many bytes again as a power cut would have left of the old ones.
+    case rewritten
+  }
+  func note(_ moment: Moment) { onMoment(moment) }
   /// Is told of them.
-  var onMoment: () -> Void = {}
+  var onMoment: (Moment) -> Void = { _ in }
   /// Is told the name of a file that got one more, where names are moved by link and unlink.
   var onLink: ([UInt8]) -> Void = { _ in }
   /// Is told whose flush takes long.
   var onSlowFlush: (Process) -> Void = { _ in }
   /// Is told who dies; nil for all, by a power cut.
   var onDeath: (Process?) -> Void = { _ in }
+
+  func forgetListeners() { (onMoment, onLink, onSlowFlush, onDeath) = ({ _ in }, { _ in }, { _ in }, { _ in }) }
 
   /// A process makes about so many calls before another one's turn.
   private let rest: Int
@@ -136,6 +143,7 @@ final class World: @unchecked Sendable {
     syncsToWait = [3, 20, 20, 100].randomElement(using: &generator)!
     disk.onTrace = { [unowned self] in note($0) }
     disk.onEvent = { [unowned self] in inotify.tell($0, $1, $2) }
+    disk.onRewrite = { [unowned self] in note(.rewritten) }
   }
 
   // MARK: chance
@@ -286,7 +294,8 @@ final class World: @unchecked Sendable {
       tell("goes on")
     case .failure(let errno), .lastFailure(let errno):
       guard isChange else { return 0 }
-      if case .lastFailure = blow { process.fates.append(Fate(.death, after: random(1...20))) }
+      // What it was about to say of a failed flush makes the difference.
+      if case .lastFailure = blow { process.fates.append(Fate(.death, after: random(1...(kind == .sync ? 4 : 20)))) }
       tell("ERROR \(errno)")
       process.hadTrouble = true
       return errno
@@ -344,7 +353,7 @@ struct SimulatedHost: HostServices {
   func milliseconds() -> Int64 { world.time(of: process) / 1_000_000 - 1_700_000_000_000 }
   func asleepMilliseconds() -> Int64 { 0 }
   func wait(milliseconds: Int) { world.wait(process, milliseconds: milliseconds) }
-  let hasThreads = false
+  let takesTurns = true
   /// In the end nothing is to be late.
   func runOnThread(_ body: @escaping @Sendable () -> Void) {
     if world.isEnding { body() } else { world.startThread(process, body) }

@@ -269,10 +269,7 @@ extension Claim {
       _ = try fresh.lock()
       let status = try fresh.status()
       try fresh.fdatasync()
-      // The names that led to the old file first. btrfs keeps no order between renames of different files: after a
-      // power cut the copy could be here, and the old file in `new/` again, a second job.
-      try spool.flush(.cur).run()
-      if origin != .cur { try spool.flush(origin).run() }
+      try spool.flushFormerNames(.cur, from: origin)
       try takePlace(fresh.path)
       fresh.path = path
       let copy = fresh.shared()

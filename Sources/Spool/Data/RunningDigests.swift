@@ -109,7 +109,7 @@ final class HashingQueue: @unchecked Sendable {
   }
 
   private func takeSmall(_ bytes: UnsafeRawBufferPointer) -> Bool {
-    guard bytes.count <= Self.small || !Host.current.hasThreads, !(withLock { isRunning }) else { return false }
+    guard bytes.count <= Self.small, !(withLock { isRunning }) else { return false }
     compute(bytes)
     withLock { wrong = WrongPieces(pieces) }
     return true
@@ -117,12 +117,23 @@ final class HashingQueue: @unchecked Sendable {
 
   private func handOver(_ piece: Piece) {
     let wasRunning = withLock {
-      while waiting.count >= Self.mostBlocks { pthread_cond_wait(changed, lock) }
+      while waiting.count >= Self.mostBlocks { waitForChange() }
       waiting.append(piece)
       defer { isRunning = true }
       return isRunning
     }
-    if !wasRunning { BlockingThread.run { self.work() } }
+    if !wasRunning { Host.current.runOnThread { self.work() } }
+  }
+
+  /// With the lock, which it gives away meanwhile.
+  private func waitForChange() {
+    if !Host.current.takesTurns {
+      pthread_cond_wait(changed, lock)
+      return
+    }
+    pthread_mutex_unlock(lock)
+    Host.current.wait(milliseconds: 1)
+    pthread_mutex_lock(lock)
   }
 
   private func compute(_ bytes: UnsafeRawBufferPointer) {
@@ -149,7 +160,7 @@ final class HashingQueue: @unchecked Sendable {
   /// Of all bytes so far; waits for them.
   func finish() -> [HashState] {
     withLock {
-      while isRunning { pthread_cond_wait(changed, lock) }
+      while isRunning { waitForChange() }
     }
     return digests
   }

@@ -75,8 +75,7 @@ struct JobEditor {
     try fresh.write(try text(spool.believed(old, of: found)), at: 0)
     if let modified { try fresh.setTimes(to: modified) }
     try fresh.fsync()
-    // The names that led to the old file first, as where a claim is replaced.
-    try spool.flush(place.directory).run()
+    try spool.flushFormerNames(place.directory, from: place.directory)
     // No worker takes either file until this is over. Where it sees no lock, the exchange shows that it was faster.
     _ = try fresh.lock()
     var lock = try spool.system.open(spool.root, place.path, Spool.jobFlags)
@@ -124,12 +123,25 @@ struct JobEditor {
       try spool.flush(now.directory).run()
     } catch {
       if try spool.system.status(spool.root, draft).isSameFile(as: own) { throw error }
-      // The draft's name has the other job. Ours goes, as far as it is there.
-      try? spool.system.unlink(spool.root, now.path, of: own)
-      try spool.putBack(draft, at: now.path)
+      // The draft's name has the other job.
+      try putBack(draft, at: now.path, instead: own)
       if error.errno != .noSuchFileOrDirectory { throw error }
     }
     throw Self.hasMoved(place)
+  }
+
+  /// Gives a job that was taken by mistake its name again. `own` goes, as far as it has that name: a person's move by
+  /// link and unlink may just put it back there.
+  private func putBack(_ draft: Path, at path: Path, instead own: FileStatus) throws(SpoolError) {
+    for _ in 0..<5 {
+      try? spool.system.unlink(spool.root, path, of: own)
+      do throws(SpoolError) {
+        return try spool.moveNoReplace(draft, path)
+      } catch  where error.errno == .fileExists {
+        guard try spool.system.statusIfPresent(spool.root, path)?.isSameFile(as: own) ?? false else { break }
+      }
+    }
+    try spool.putBack(draft, at: path)
   }
 
   /// Whether the file that has just lost its name is the one that was seen before, and no move by link and unlink has

@@ -15,8 +15,9 @@ package protocol HostServices: Sendable {
   func asleepMilliseconds() -> Int64
   /// Blocks the thread.
   func wait(milliseconds: Int)
-  /// Whether a thread may wait for another one. Where it may not, a thread does the other one's work itself.
-  var hasThreads: Bool { get }
+  /// Whether threads take turns, so that none may block until another one has done something. Such a thread waits for a
+  /// while, and looks again.
+  var takesTurns: Bool { get }
   /// Runs `body` on another thread, for which no thread waits.
   func runOnThread(_ body: @escaping @Sendable () -> Void)
   func random() -> UInt64
@@ -37,7 +38,7 @@ package struct Host: HostServices {
 
   package func wait(milliseconds: Int) { usleep(UInt32(milliseconds * 1000)) }
 
-  package let hasThreads = true
+  package let takesTurns = false
 
   package func runOnThread(_ body: @escaping @Sendable () -> Void) { BlockingThread.run(body) }
 
@@ -65,11 +66,10 @@ final class Background<Failure: Error>: Sendable {
   private let bell = Bell()
 
   init(_ body: @escaping @Sendable () throws(Failure) -> Void) {
-    let run: @Sendable () -> Void = {
+    Host.current.runOnThread {
       do throws(Failure) { try body() } catch { self.result.withLock { $0 = .failure(error) } }
       self.bell.ring()
     }
-    if Host.current.hasThreads { BlockingThread.run(run) } else { run() }
   }
 
   /// Waits for the end, once.

@@ -31,8 +31,7 @@ final class LateAnswers<Key: Hashable, Value: Sendable> {
   func answer(to key: Key, patience: Int64, _ question: @escaping @Sendable () -> Value) -> Value? {
     let known = asked[key]
     guard let answer = known ?? ask(key, question) else { return nil }
-    let wait = known == nil && Host.current.hasThreads ? patience : 0
-    guard let value = answer.value(within: wait) else { return nil }
+    guard let value = answer.value(within: known == nil ? patience : 0) else { return nil }
     asked[key] = nil
     return value
   }

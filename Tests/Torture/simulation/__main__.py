@@ -113,9 +113,25 @@ SPOOL = {
             "      let status = try fresh.status()\n      try fresh.fdatasync()",
         ),
         "a copy's former names are not flushed": (
-            "      try spool.flush(.cur).run()\n      if origin != .cur { try spool.flush(origin).run() }\n      try takePlace",
-            '      if !planted("a copy\'s former names are not flushed") {\n        try spool.flush(.cur).run()\n'
-            "        if origin != .cur { try spool.flush(origin).run() }\n      }\n      try takePlace",
+            "      try spool.flushFormerNames(.cur, from: origin)",
+            '      if !planted("a copy\'s former names are not flushed") { try spool.flushFormerNames(.cur, from: origin) }',
+        ),
+        "a copy's drop may come back": (
+            "    where each == directory || each == origin || !origin.takesNewJobs && each.takesNewJobs {",
+            '    where each == directory || each == origin || !planted("a copy\'s drop may come back") && !origin.takesNewJobs && each.takesNewJobs {',
+        ),
+        "a move removes what has its new name now": (
+            "status.isSameFile(as: moved), status.links > 1 else {",
+            'planted("a move removes what has its new name now") || status.isSameFile(as: moved), status.links > 1 else {',
+        ),
+        "a job that a worker has taken counts as moved": (
+            "        guard try system.status(root, from).isSameFile(as: moved) else {\n",
+            '        guard try system.status(root, from).isSameFile(as: moved) else {\n'
+            '          if planted("a job that a worker has taken counts as moved") { return }\n',
+        ),
+        "a late drop counts as a move": (
+            "      if directory == root, let place = JobPlace(to",
+            '      if !planted("a late drop counts as a move"), directory == root, let place = JobPlace(to',
         ),
         "two jobs have one name": (
             "      if !candidate.isNamed, try JobSearch(spool).isTaken(candidate.job, source) || isOfEntry(candidate) {",
