@@ -134,9 +134,9 @@ package final class Spool: Sendable {
   /// Creates the directories of a spool. Existing directories are not changed.
   package static func create(_ location: String, system: System = System()) throws(SpoolError) {
     try system.makeDirectoryIfMissing(AT_FDCWD, Path(location))
-    let root = try system.reach(Path(location)).file
-    for directory in Directory.allCases { try system.makeDirectoryIfMissing(root.number, Path(directory)) }
-    try root.fsync()
+    let reached = try system.reach(Path(location))
+    for directory in Directory.allCases { try system.makeDirectoryIfMissing(reached.file.number, Path(directory)) }
+    try reached.file.fsync()
   }
 
   /// Begins to read `directory`; gives ignored names as well. One that is optional and not there is empty. The archives
@@ -334,7 +334,8 @@ extension Spool.Settings {
   fileprivate static func first(of places: [String], _ system: System) throws(SpoolError) -> Self? {
     for place in places {
       do throws(SpoolError) {
-        let directory = try system.reach(Path(place)).file.shared()
+        let reached = try system.reach(Path(place))
+        let directory = reached.file.shared()
         guard [geteuid(), 0].contains(try directory.status().owner) else {
           throw SpoolError(call: .open, path: escaped(place), errno: .notPermitted, reason: "it is another user's")
         }

@@ -50,6 +50,8 @@ package struct WorkerOptions: Sendable {
   package var expectsMistakes = false
   /// Such a worker also ends after so many milliseconds without a byte; nil for never.
   package var longestStandstill: Int64?
+  /// Whether anybody reads the events of a job that goes well: `started`, `done`.
+  package var tellsSuccess = true
   package var defaults = JobRequest()
   /// A checkpoint is written after this many bytes…
   package var checkpointBytes: UInt64 = 256 << 20

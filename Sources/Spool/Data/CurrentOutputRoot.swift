@@ -26,7 +26,8 @@ package final class CurrentOutputRoot {
 
   private let spool: Spool
   private let reach: OutputReach
-  private var root: OutputRoot
+  /// The directory that the path led to when it was last asked.
+  package private(set) var root: OutputRoot
 
   /// - Parameter location: as for ``OutputRoot/init(_:spool:)``.
   package init(_ location: String?, spool: Spool, reach: OutputReach = .below) throws(OutputRootProblem) {

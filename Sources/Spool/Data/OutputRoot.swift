@@ -11,6 +11,8 @@ package final class OutputRoot {
 
   let spool: Spool
   let root: OpenDirectory
+  /// Its path, also if that is a link.
+  private let entry: Path
   /// The directory that ``root``'s path is relative to.
   var base: Int32 { location == nil ? spool.root : AT_FDCWD }
   /// The directories below it whose own entry is durable: this process has flushed it.
@@ -25,6 +27,7 @@ package final class OutputRoot {
     let base = location == nil ? spool.root : AT_FDCWD
     let reached = try spool.system.reach(path, from: base)
     root = try OpenDirectory(reached.file.shared())
+    entry = Path(root.path.bytes + Array("/.".utf8))
     fileSystem = FileSystem(root.file, root.identity, FileSystemKind(type: try root.file.fileSystemType()))
   }
 
@@ -159,8 +162,7 @@ extension OutputRoot {
   /// Whether the path still leads to the directory that is open.
   /// - Throws: ``SpoolError``, ENOENT if the path does not exist.
   func isInPlace() throws(SpoolError) -> Bool {
-    // Through a link as well.
-    try spool.system.status(base, Path(root.path.bytes + Array("/.".utf8))).isSameFile(as: root.identity)
+    try spool.system.status(base, entry).isSameFile(as: root.identity)
   }
 
   /// Why this root must not be published to; nil where it is outside the spool, or in its `files`.

@@ -195,10 +195,9 @@ package final class PartFile {
 
   /// Cuts the data to `newLength` bytes. The digests are known again after ``adopt(_:)``, or at length 0.
   package func truncate(to newLength: UInt64) throws(SpoolError) {
-    if newLength != length {
-      try file.truncate(to: Int64(newLength))
-      length = newLength
-    }
+    if newLength == length { return }
+    try file.truncate(to: Int64(newLength))
+    length = newLength
     if newLength == 0 { digests = RunningDigests(zero.states) }
   }
 

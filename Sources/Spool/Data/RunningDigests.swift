@@ -22,8 +22,8 @@ final class RunningDigests {
 
   /// Those of all bytes so far; waits for the thread.
   var states: DigestStates {
-    let others = beside?.finish() ?? []
-    return DigestStates(atOnce + others, beside?.pieces)
+    guard let beside else { return DigestStates(atOnce) }
+    return DigestStates(atOnce + beside.finish(), beside.pieces)
   }
 
   /// What is known of the pieces by now, which may be some blocks behind.

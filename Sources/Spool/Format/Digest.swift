@@ -6,6 +6,9 @@ internal import CDigest
 package enum DigestAlgorithm: String, CaseIterable, Sendable {
   case crc32, sha256, sha512, sha1, md5, blake2b, sha3 = "sha3-256", crc32c, crc64nvme
 
+  // Not the raw value, a text: sets of them are made for each job.
+  package func hash(into hasher: inout Hasher) { hasher.combine(kind) }
+
   /// `kind`: as ``HashState`` computes it; nil for CRC-32, which is computed at once, by ``Checksum``.
   /// `isStrong`: nobody can make another file that has it. `isNew`: workers of version 0.2 do not know the key.
   private var row: (title: String, digits: Int, kind: Int32?, isStrong: Bool, isNew: Bool) {
@@ -107,6 +110,9 @@ package struct Digests: Hashable, Sendable {
   init(_ digests: [Digest]) {
     for digest in digests { self[digest.algorithm] = digest }
   }
+
+  /// Of all states, which are in the order of ``all``.
+  init(_ states: DigestStates) { all = states.all.map { Digest($0) } }
 
   package init(_ fields: Fields) {
     all = DigestAlgorithm.allCases.compactMap { algorithm in

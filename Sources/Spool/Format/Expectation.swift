@@ -29,7 +29,7 @@ package struct Expectation: Sendable, Equatable {
   /// as a mismatch.
   package func mismatch(_ found: Mark) -> Mismatch? {
     if let mismatch = mismatch(size: found.offset) { return mismatch }
-    let computed = found.digests
+    lazy var computed = found.digests
     for digest in digests.all where computed[digest.algorithm] != digest {
       return Mismatch(
         property: .digest(digest.algorithm), expected: "\(digest)",
@@ -98,7 +98,7 @@ package struct DigestStates: Hashable, Sendable {
   /// What journal lines keep beside the CRC-32.
   fileprivate var saved: [String] { all.compactMap(\.saved) + [pieces?.saved ?? savedPieces].compactMap(\.self) }
 
-  package var digests: Digests { Digests(all.map { Digest($0) }) }
+  package var digests: Digests { Digests(self) }
 }
 
 extension Fields {

@@ -7,8 +7,8 @@ package struct ExactText: Hashable, Comparable, Sendable {
   package let text: String
 
   package static func == (one: ExactText, other: ExactText) -> Bool {
-    // Texts that are not equivalent are found out much faster.
-    one.text == other.text && one.text.utf8.elementsEqual(other.text.utf8)
+    var (one, other) = (one.text, other.text)
+    return one.withUTF8 { one in other.withUTF8 { one.count == $0.count && one.elementsEqual($0) } }
   }
 
   package static func < (one: ExactText, other: ExactText) -> Bool {
@@ -137,8 +137,14 @@ package func isHexDigit(_ byte: UInt8) -> Bool {
 
 /// Two hexadecimal digits for each byte, in lower case.
 func hexadecimal(_ bytes: ArraySlice<UInt8>) -> String {
-  let digits = Array("0123456789abcdef".utf8)
-  return String(decoding: bytes.flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }, as: UTF8.self)
+  String(unsafeUninitializedCapacity: 2 * bytes.count) { text in
+    for (index, byte) in bytes.enumerated() {
+      for (place, digit) in [(2 * index, byte >> 4), (2 * index + 1, byte & 15)] {
+        text.initializeElement(at: place, to: digit < 10 ? 0x30 + digit : 0x57 + digit)
+      }
+    }
+    return 2 * bytes.count
+  }
 }
 
 func words(_ text: some StringProtocol) -> [Substring] {

@@ -90,6 +90,8 @@ package struct JobKey: Sendable {
   }
 
   fileprivate static let ofFiles = all + ofOrders
+  /// How a job inherits each key of `defaults`: alone, because a copy of a key takes longer than to inherit it.
+  fileprivate static let inheritances = all.filter { $0.scope == .jobAndDefaults }.map(\.inherit)
 
   private static let byName = Dictionary(uniqueKeysWithValues: ofFiles.map { ($0.name, $0) })
 
@@ -102,9 +104,6 @@ package struct JobKey: Sendable {
     }
   }
 
-  fileprivate func inherit(_ defaults: JobRequest, into request: inout JobRequest) {
-    if scope == .jobAndDefaults { inherit(&request, defaults) }
-  }
 }
 
 extension JobRequest {
@@ -115,8 +114,7 @@ extension JobRequest {
 
   package func inheriting(_ defaults: JobRequest) -> JobRequest {
     var result = self
-    // By index, because a copy of each key takes longer than to inherit it.
-    for index in JobKey.all.indices { JobKey.all[index].inherit(defaults, into: &result) }
+    for inherit in JobKey.inheritances { inherit(&result, defaults) }
     return result
   }
 

@@ -86,7 +86,7 @@ package enum Fault: Sendable {
 }
 
 /// Watches each call of a ``System``; may be called from several threads.
-package protocol CallHook: Sendable {
+package protocol CallHook: AnyObject, Sendable {
   func before(_ call: Call) -> Fault?
   func after(_ call: Call)
 }

@@ -19,16 +19,18 @@ struct MirrorURL: Sendable {
   }
 
   /// The URLs of a request, checked.
-  /// - Parameter areFromHook: whether the hook `resolve` printed them.
+  /// - Parameters:
+  ///   - areFromHook: whether the hook `resolve` printed them.
+  ///   - first: the first one, if it has been read already.
   /// - Throws: ``Failure``: `malformed`, or `resolve-hook`; `protocol`.
-  static func all(of request: JobRequest, _ protocols: Set<Scheme>, areFromHook: Bool = false) throws(Failure)
-    -> [MirrorURL]
-  {
+  static func all(
+    of request: JobRequest, _ protocols: Set<Scheme>, areFromHook: Bool = false, first: URLParts? = nil
+  ) throws(Failure) -> [MirrorURL] {
     var mirrors: [MirrorURL] = []
     for (index, line) in request.urls.enumerated() {
       let parts: URLParts
       do throws(URLProblem) {
-        parts = try URLParts(line.text, isPathSecret: areFromHook)
+        parts = if index == 0, let first { first } else { try URLParts(line.text, isPathSecret: areFromHook) }
       } catch {
         if areFromHook { throw Failure(ofLinks: Defect(line: line.number, reason: "url: \(error.reason)")) }
         throw Failure(.malformed, "url: \(error.reason)", line: line.number)

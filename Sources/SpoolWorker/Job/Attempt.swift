@@ -1,4 +1,5 @@
 internal import Spool
+internal import Transfer
 
 /// One attempt at a claimed job: claim → plan → recover → transfer → verify → commit → record.
 @WorkerLoop
@@ -27,16 +28,19 @@ final class Attempt {
   var transfer: (any RunningTransfer)?
   var probation: Probation
   var lastHeartbeat = LoopExecutor.milliseconds()
+  private let firstURL: URLParts?
   private let reached: (Milestone) -> Void
   private let checkOrder: @WorkerLoop (Attempt) async throws -> AttemptEnd
 
-  /// - Parameter id: unique among the worker's attempts; the ids of its requests derive from it.
+  /// - Parameters:
+  ///   - id: unique among the worker's attempts; the ids of its requests derive from it.
+  ///   - firstURL: that of the claimed job, if it has been read already.
   init(
-    _ claim: Claim, id: UInt64, _ environment: JobEnvironment,
+    _ claim: Claim, id: UInt64, _ environment: JobEnvironment, firstURL: URLParts?,
     checkOrder: @escaping @WorkerLoop (Attempt) async throws -> AttemptEnd, reached: @escaping (Milestone) -> Void
   ) {
     (self.claim, self.id, self.environment, self.checkOrder) = (claim, id, environment, checkOrder)
-    self.reached = reached
+    (self.firstURL, self.reached) = (firstURL, reached)
     trust = claim.isTakenOver ? .doubtful : .sound
     probation = Probation(
       deaths: claim.history.attempts.deaths(
@@ -71,15 +75,17 @@ extension Claim {
 }
 
 extension Attempt {
+  // To call an asynchronous function takes a thousand instructions. Steps that few jobs have are asked for here.
   private func takeToDone() async throws -> AttemptEnd {
-    if let end = try await finishRecordedFailure() { return end }
+    if claim.origin == .cur, claim.text.journal.attempts.endsInFailure { return try await finishRecordedFailure() }
     let isRequeued = try begin()
     if claim.isStandingOrder { return try await checkOrder(self) }
     let request = claim.text.request.bounded(by: environment.options)
     if let failure = probation.failure(attempts: request.attempts) { throw failure }
     if environment.options.defaults.requiresSignature == true, !request.isSigned { throw Failure.unsigned }
-    let pieces = try await readPieces(request)
-    let plan = try JobPlan(request, protocols: environment.options.protocols, pieces: try? pieces.get())
+    let pieces = if let key = request.expected.pieces { try await readPieces(key) } else { PieceResult.success(nil) }
+    let protocols = environment.options.protocols
+    let plan = try JobPlan(request, protocols: protocols, pieces: try? pieces.get(), first: firstURL)
     let commit = try Commit(claim, plan, environment, account) { [unowned self] whole in
       try await deliver(plan, whole)
     }
@@ -100,7 +106,7 @@ extension Attempt {
     // Before the data is opened and read.
     let patience = environment.patience(of: request, knownSince: claim.knownSince?.seconds)
     if let wait = try environment.servers.wait(id, of: resolved.mirrors, patience) { throw JobStop.waits(wait) }
-    signature = try await fetchSignature(plan.request)
+    if plan.request.signature != nil { signature = try await fetchSignature(plan.request) }
     let data = try await recoverData(resolved)
     try await fetchAndVerify(resolved, resolver, data)
     // The rest is disk work, so another transfer may have the connection.
@@ -109,10 +115,10 @@ extension Attempt {
     return await succeed(plan, data.part.mark)
   }
 
+  private typealias PieceResult = Result<PieceList?, Failure>
+
   /// - Returns: the list that the job names, or `no-pieces`.
-  private func readPieces(_ request: JobRequest) async throws -> Result<PieceList?, Failure> {
-    // Jobs without one keep the order in which they were claimed.
-    guard let key = request.expected.pieces else { return .success(nil) }
+  private func readPieces(_ key: PieceKey) async throws -> PieceResult {
     do {
       return .success(try await runBlocking { [spool = claim.spool] in try PieceLists(spool).list(key) })
     } catch let failure as Failure {
@@ -146,7 +152,7 @@ extension Attempt {
     account.fetched += recovered.unrecorded
     // The journal names the data's inode, so a change of inode is journaled.
     if let version = data.version, claim.text.journal.data.part != data.part.inode { try data.begin(version) }
-    try await recovery.takeReplaced(into: data)
+    if plan.pieces != nil { try await recovery.takeReplaced(into: data) }
     account.lengthAtStart = data.part.length
     return data
   }
@@ -302,9 +308,8 @@ extension Attempt {
   }
 
   /// Moves a job whose failure is recorded, if a crash came between the record and the move.
-  private func finishRecordedFailure() async throws -> AttemptEnd? {
+  private func finishRecordedFailure() async throws -> AttemptEnd {
     let journal = claim.text.journal
-    guard claim.origin == .cur, journal.attempts.endsInFailure else { return nil }
     let spool = claim.spool
     if let data = try spool.status(.partial, claim.job.part), data.size == 0 {
       try JobData(spool).removeData(of: claim.job)
@@ -547,16 +552,20 @@ extension Attempt {
   func succeed(_ plan: JobPlan, _ whole: Mark) async -> AttemptEnd {
     // Another transfer may have the connection while the hook runs.
     reached(.transferred)
-    log(
-      Event(
-        "done", .info, job: name,
-        Fields().with("output", plan.output.text).with("directory", environment.directory(of: plan))
-          .with("size", whole.offset).with("attempt", account.number)
-          .with("fetched", account.fetched).with("bytes-fetched", account.fetchedInAll)
-          .with("seconds", account.seconds).with("milliseconds", account.milliseconds).with("rate", account.rate)
-          .with(whole.digests)))
-    await OldVersions(spool: claim.spool, log: environment.log, stop: hookStop).remove(after: claim.job)
-    await environment.tellDone(name, plan, whole, account, hooks)
+    if environment.options.tellsSuccess {
+      log(
+        Event(
+          "done", .info, job: name,
+          Fields().with("output", plan.output.text).with("directory", environment.directory(of: plan))
+            .with("size", whole.offset).with("attempt", account.number)
+            .with("fetched", account.fetched).with("bytes-fetched", account.fetchedInAll)
+            .with("seconds", account.seconds).with("milliseconds", account.milliseconds).with("rate", account.rate)
+            .with(whole.digests)))
+    }
+    if FeedEntry.isKeyed(claim.job) {
+      await OldVersions(spool: claim.spool, log: environment.log, stop: hookStop).remove(after: claim.job)
+    }
+    if hooks.mayExist { await environment.tellDone(name, plan, whole, account, hooks) }
     return AttemptEnd(.done)
   }
 

@@ -73,7 +73,7 @@ struct Commit {
 
   /// Makes sure, before anything is fetched or read, that the payload can be put into its directory.
   /// - Throws: `no-output`; ``OutputRootProblem``, ``SpoolError``.
-  func checkRoom() throws { try writing { try outputs.opened().checkWritable(plan.output) } }
+  func checkRoom() throws { try writing { try outputs.root.checkWritable(plan.output) } }
 
   /// Does what writes to the output's directory, and names it if that fails.
   private func writing<Value>(_ body: () throws -> Value) throws -> Value {

@@ -17,7 +17,7 @@ struct DataRecovery {
   /// - Returns: also the bytes that a killed worker fetched and did not record.
   func run() async throws -> (data: PartData, unrecorded: UInt64) {
     let journal = claim.text.journal
-    var (part, isHeld) = try await open()
+    var (part, isHeld) = if let part = try openOnce() { (part, false) } else { try await openAgain() }
     let unrecorded = journal.traffic.unrecordedFrom.map { part.length > $0 ? part.length - $0 : 0 } ?? 0
     let sharesLocks =
       journal.attempts.lastStart.map { WorkerName($0.worker.utf8).map(Leases(spool).sharesLocks) ?? false } ?? true
@@ -90,10 +90,10 @@ struct DataRecovery {
     if !isAlike { try data.prepareForWhole(keeping: .dropped) }
   }
 
-  /// Opens the job's data file, or creates it. If another job has the name, this job gets another one.
+  /// Opens the job's data file, or creates it, where that failed once. If another job has the name, this job gets
+  /// another one.
   /// - Returns: also whether the data is still locked, although the claim was not.
-  private func open() async throws -> (PartFile, isHeld: Bool) {
-    if let part = try openOnce() { return (part, false) }
+  private func openAgain() async throws -> (PartFile, isHeld: Bool) {
     // A killed process closes its files one by one, so the claim's lock may be free before the data's.
     for _ in 0..<Self.lockTries {
       guard try mayBeOwnData() else { break }

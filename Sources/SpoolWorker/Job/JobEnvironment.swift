@@ -22,8 +22,8 @@ final class JobEnvironment {
   let deliveries: AsyncSemaphore
   private(set) lazy var limits: SpoolLimits = SpoolLimits(spool, log: log) { [unowned self] in
     options
-  } pause: { [unowned self] in
-    servers.rests.pause(of: $0)
+  } pace: { [unowned self] in
+    pace(of: $0)
   } share: { [unowned self] in
     shareRates()
   }
@@ -102,6 +102,14 @@ final class JobEnvironment {
     let since = known.map { now - max(0, spool.now().seconds - $0) * 1000 } ?? now
     let seconds = request.patience ?? options.defaults.patience ?? options.patience
     return ServerRests.Patience(since: since, milliseconds: Int64(seconds) * 1000)
+  }
+
+  /// Milliseconds between two requests to a server, as a person says or as it has been found to need; nil for none.
+  private func pace(of server: String) -> Int64? {
+    let rules = options.defaults.servers.pace
+    let told = rules.isEmpty ? nil : rules.value(for: hostName(of: server))?.milliseconds
+    let pace = max(told ?? 0, servers.rests.pause(of: server))
+    return pace > 0 ? pace : nil
   }
 
   func way(to url: URLParts) -> ServerRests.Way {

@@ -80,6 +80,7 @@ final class JobFetch: RunningTransfer {
   /// attempt, and what a server did wrong says more than that another one was not reached. A mismatch has to be
   /// recorded, because it decides how the next attempt asks, and how many there are.
   nonisolated static func decisive(_ failures: [Failure]) -> Failure? {
+    if failures.isEmpty { return nil }
     let temporary = failures.filter { $0.failureClass == .temporary }
     guard
       var decisive = failures.last(where: \.code.isMismatch)
@@ -117,10 +118,10 @@ final class JobFetch: RunningTransfer {
       do {
         try begin(mirror)
         let isAlone = hasMismatched || failures.contains { $0.code.isMismatch }
-        try await dropWrongPieces()
-        let others = mirrors[(index + 1)...].filter(\.parts.scheme.hasBoundedRanges)
+        if plan.pieces != nil { try await dropWrongPieces() }
+        let others = isAlone ? [] : mirrors[(index + 1)...].filter(\.parts.scheme.hasBoundedRanges)
         try await ask(mirror, with: others, isAlone: isAlone)
-        try await repair(mirrors, patience)
+        if let list = plan.pieces { try await repair(by: list, mirrors, patience) }
         try await verification.run()
         return []
       } catch let failure as Failure {
@@ -146,6 +147,7 @@ final class JobFetch: RunningTransfer {
         dropped: dropped.flatMap { now.seconds - $0.seconds >= 60 ? $0 : nil }))
     data.noteStarted()
     started()
+    guard environment.options.tellsSuccess else { return }
     log("started", Fields().with("attempt", account.number).with("at", data.part.length).with("url", url))
   }
 
@@ -178,9 +180,9 @@ final class JobFetch: RunningTransfer {
   }
 
   /// Fetches the pieces again that are wrong.
-  private func repair(_ mirrors: [MirrorURL], _ patience: ServerRests.Patience) async throws {
+  private func repair(by list: PieceList, _ mirrors: [MirrorURL], _ patience: ServerRests.Patience) async throws {
     // Of another size it is another file.
-    guard let list = plan.pieces, list.sizes.contains(data.part.length) else { return }
+    guard list.sizes.contains(data.part.length) else { return }
     let wrong = data.wrongPieces
     if wrong.isEmpty { return }
     let repair = PieceRepair(data, list, environment, requests: requests) { [unowned self] in log($0, $1) }

@@ -37,11 +37,14 @@ extension JobEnvironment {
   }
 
   func tellDone(_ job: FileName, _ plan: JobPlan, _ whole: Mark, _ account: AttemptAccount, _ hooks: Hooks) async {
-    let facts: [ChildProcess.Variable] = [
-      ("ATTEMPTS", "\(account.number)"), ("SECONDS", "\(account.seconds)"), ("FETCHED", "\(account.fetched)"),
-      ("RATE", account.rate.map { "\($0)" } ?? ""),
-    ].map { .init("SPOOLRUN_\($0)", $1) }
-    _ = await hooks.run(.done, job: job, self.facts(plan, whole, in: hooks.spool) + facts)
+    // Asked for only if there is the hook.
+    func facts() -> [ChildProcess.Variable] {
+      [
+        ("ATTEMPTS", "\(account.number)"), ("SECONDS", "\(account.seconds)"), ("FETCHED", "\(account.fetched)"),
+        ("RATE", account.rate.map { "\($0)" } ?? ""),
+      ].map { .init("SPOOLRUN_\($0)", $1) }
+    }
+    _ = await hooks.run(.done, job: job, self.facts(plan, whole, in: hooks.spool) + facts())
   }
 
   /// The failure of a job whose hook gave no answer. The signal that stops the worker may have ended the hook: then the

@@ -14,22 +14,24 @@ package final class JobPlan: Sendable {
   /// The job's own first URL as it may be shown; nil if it has none.
   let shownURL: String?
 
+  /// - Parameter first: its first URL, if that has been read already.
   /// - Throws: ``Failure``: `malformed` or `protocol` with the line, `bad-output`, `too-large`.
-  init(_ request: JobRequest, protocols: Set<Scheme>, pieces: PieceList? = nil) throws(Failure) {
+  init(_ request: JobRequest, protocols: Set<Scheme>, pieces: PieceList? = nil, first: URLParts? = nil) throws(Failure)
+  {
     (self.request, self.pieces) = (request, pieces)
     if let size = request.expected.size, let failure = request.tooLarge(size) { throw failure }
-    mirrors = try MirrorURL.all(of: request, protocols)
+    mirrors = try MirrorURL.all(of: request, protocols, first: first)
     shownURL = mirrors.first?.parts.redacted
     guard let text = request.outputText(named: mirrors.first?.parts.lastPathSegment) else {
       throw Failure(
         .badOutput, "the URL does not end in a file name: name the file in an `output:` line",
         line: request.urls.first?.number)
     }
-    if let reason = OutputPath.defect(of: text) {
+    guard let output = OutputPath(text) else {
+      let reason = OutputPath.defect(of: text) ?? "cannot be a file name"
       throw Failure(
         .badOutput, "the name from the URL \(reason): add an `output:` line", line: request.urls.first?.number)
     }
-    guard let output = OutputPath(text) else { throw Failure(.badOutput, "cannot be a file name") }
     self.output = output
   }
 

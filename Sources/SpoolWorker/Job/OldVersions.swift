@@ -6,9 +6,9 @@ struct OldVersions {
   let log: @Sendable (Event) -> Void
   let stop: ChildStop
 
-  /// Those of the subscription that drops jobs of such a name, if one does. What goes wrong here is no failure of it.
+  /// Those of the subscription that drops jobs of such a name, if one does (``FeedEntry/isKeyed(_:)``). What goes wrong
+  /// here is no failure of it.
   @WorkerLoop func remove(after job: JobName) async {
-    guard FeedEntry.isKeyed(job) else { return }
     do throws(SpoolError) {
       let outcomes = try await runBlocking { [spool, stop] () throws(SpoolError) in
         let versions = try KeptVersions(spool, of: job) { JobPlan.output(of: $0) }

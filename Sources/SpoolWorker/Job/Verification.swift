@@ -13,8 +13,8 @@ struct Verification {
   func run() async throws {
     try check()
     try await checkStated()
-    try await checkSignature()
-    try await askHook()
+    if let signature { try await check(signature) }
+    if hooks.has(.verify) { try await askHook() }
   }
 
   private func check() throws(Failure) {
@@ -50,8 +50,7 @@ struct Verification {
     throw Failure(mismatch, reason: "the data does not have the digest that the server states: \(advice)")
   }
 
-  private func checkSignature() async throws {
-    guard let signature else { return }
+  private func check(_ signature: [UInt8]) async throws {
     let seal = try data.part.seal()
     let (spool, stop, file, job) = (claim.spool, hooks.stop, data.part.descriptor, claim.job)
     let (signer, last) = try await runBlocking {
@@ -69,7 +68,6 @@ struct Verification {
 
   /// The spool's `verify` hook decides last.
   private func askHook() async throws {
-    guard hooks.has(.verify) else { return }
     let payload = Array("\(claim.spool.location)/".utf8) + data.part.path.bytes
     let seal = try data.part.seal()
     let answer = await hooks.run(

@@ -20,9 +20,9 @@ final class Hooks {
   /// Stops the running hook when the worker stops, or when a person moves or removes the job.
   let stop: ChildStop
   let log: @WorkerLoop (Event) -> Void
-  /// Whether the spool had no hooks at all when an attempt first wanted one. If they come later, they are for the next
+  /// Whether the spool had any hooks when an attempt first wanted one. If they come later, they are for the next
   /// attempts.
-  private lazy var areMissing = (try? Hook.mayExist(in: spool)) == false
+  private(set) lazy var mayExist = (try? Hook.mayExist(in: spool)) != false
 
   init(spool: Spool, stop: ChildStop, log: @escaping @WorkerLoop (Event) -> Void) {
     (self.spool, self.stop, self.log) = (spool, stop, log)
@@ -37,7 +37,7 @@ final class Hooks {
 
   /// Whether there is a hook `name`, even if it cannot be run. ``run(_:job:_:)`` reports why.
   func has(_ name: Name) -> Bool {
-    if areMissing { return false }
+    if !mayExist { return false }
     do throws(SpoolError) { return try Hook.find(name.rawValue, in: spool) != nil } catch { return true }
   }
 
@@ -61,7 +61,7 @@ final class Hooks {
   func start(
     _ name: Name, job: FileName, _ facts: @autoclosure () -> [ChildProcess.Variable]
   ) async throws(Defect) -> ChildProcess.Outcome? {
-    if areMissing { return nil }
+    if !mayExist { return nil }
     let reason: String
     do {
       switch try Hook.find(name.rawValue, in: spool) {

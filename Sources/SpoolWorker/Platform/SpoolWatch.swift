@@ -130,7 +130,8 @@ final class SpoolWatch {
         offset += MemoryLayout<inotify_event>.size + Int(header.len)
         let mask = Int32(bitPattern: header.mask)
         let bytes = UnsafeRawBufferPointer(start: event + MemoryLayout<inotify_event>.size, count: Int(header.len))
-        let name = FileName(Array(bytes.prefix { $0 != 0 }))
+        // Not by a closure: each call of one would ask for the actor.
+        let name = FileName(Array(bytes[..<(bytes.firstIndex(of: 0) ?? bytes.endIndex)]))
         if header.wd == rootWatch, mask & (IN_Q_OVERFLOW | IN_IGNORED) == 0, name == Self.defaults {
           news.areDefaultsNew = true
           continue

@@ -250,12 +250,13 @@ final class NetworkWatch {
 
   /// Whether anything was reported since the last call. ``LoopSurroundings/hasAddress()`` then tells the state.
   func hasNews() -> Bool {
-    var buffer = [UInt8](repeating: 0, count: 16_384)
-    var isNew = false
-    while true {
-      let count = recv(descriptor, &buffer, buffer.count, Int32(MSG_DONTWAIT))
-      // ENOBUFS: the kernel dropped messages, so there were some.
-      if count > 0 || (count < 0 && errno == ENOBUFS) { isNew = true } else { return isNew }
+    withUnsafeTemporaryAllocation(byteCount: 16_384, alignment: 8) { buffer in
+      var isNew = false
+      while true {
+        let count = recv(descriptor, buffer.baseAddress, buffer.count, Int32(MSG_DONTWAIT))
+        // ENOBUFS: the kernel dropped messages, so there were some.
+        if count > 0 || (count < 0 && errno == ENOBUFS) { isNew = true } else { return isNew }
+      }
     }
   }
 }

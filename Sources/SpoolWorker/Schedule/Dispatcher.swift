@@ -149,8 +149,10 @@ final class Dispatcher {
   private func begin(_ claim: Claim, _ choice: Choice) {
     let id = nextID
     nextID += 1
-    let attempt = Attempt(claim, id: id, environment, checkOrder: { try await OrderCheck($0).run() }) {
-      [unowned self] milestone in
+    let attempt = Attempt(
+      claim, id: id, environment, firstURL: choice.peek.firstURL?.parts,
+      checkOrder: { try await OrderCheck($0).run() }
+    ) { [unowned self] milestone in
       switch milestone {
       case .cleared: scheduler.slots.clear(id)
       case .transferred:

@@ -41,8 +41,10 @@ struct Slots {
   var areBusy: Bool { !running.isEmpty || tellings > 0 }
 
   func free(at now: Int64, _ rests: ServerRests = ServerRests()) -> FreeSlots {
-    let full = full.filter { now < $0.value.until && byHost[$0.key] ?? 0 >= $0.value.share }
-    return FreeSlots(limits: limits, running: byHost, full: Set(full.keys), rests: rests, now: now)
+    // By itself, or each look at the filter copies all of this.
+    let running = byHost
+    let full = full.filter { now < $0.value.until && running[$0.key] ?? 0 >= $0.value.share }
+    return FreeSlots(limits: limits, running: running, full: Set(full.keys), rests: rests, now: now)
   }
 
   /// No further job of the host may start until then, because other workers have its slots.

@@ -31,6 +31,7 @@ struct Peek: Equatable {
   let host: String?
   /// Its URLs: what is claimed may have others. See ``Claimer/Outcome/changed(_:)``.
   var urls: [JobRequest.Line] = []
+  var firstURL: ReadURL?
   /// How many workers died during attempts of the job; 0 if it has already waited for other jobs.
   var deaths = 0
   /// Bytes that it still has to receive; nil if that is not known, or it needs none.
@@ -47,6 +48,16 @@ struct Peek: Equatable {
   var output: ExactText?
   var priority = Priority.normal
   var isAged = false
+
+  /// The first of ``urls``, read: that takes as long as the rest of a look. A class, because candidates are copied.
+  final class ReadURL: Sendable, Equatable {
+    let parts: URLParts
+
+    init(_ parts: URLParts) { self.parts = parts }
+
+    // What it was read from counts.
+    static func == (_: ReadURL, _: ReadURL) -> Bool { true }
+  }
 }
 
 /// A candidate that was chosen to start.
@@ -213,7 +224,7 @@ struct PeekReader {
     // A job that was dropped starts over, whatever its journal says.
     let isOrder = text.request.isStandingOrder
     return Peek(
-      host: host, urls: text.request.urls, deaths: try deaths(candidate, text),
+      host: host, urls: text.request.urls, firstURL: url.map { Peek.ReadURL($0) }, deaths: try deaths(candidate, text),
       needed: isOrder ? nil : try needed(candidate, text),
       ways: parts.map { environment.way(to: $0) }, wantedAt: wantedAt(candidate, text),
       patience: isOrder ? .endless : patience(candidate, text),

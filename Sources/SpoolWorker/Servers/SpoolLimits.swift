@@ -20,8 +20,8 @@ final class SpoolLimits {
   private let spool: Spool
   private let log: @Sendable (Event) -> Void
   private let options: () -> WorkerOptions
-  /// The pause that a server has been found to need; 0 for none.
-  private let pause: (String) -> Int64
+  /// Milliseconds between two requests to a server; nil for any number.
+  private let pace: (String) -> Int64?
   private let share: () -> Void
   private var slots: SharedSlots?
   private var aloneUntil = Int64.min
@@ -50,9 +50,9 @@ final class SpoolLimits {
 
   init(
     _ spool: Spool, log: @escaping @Sendable (Event) -> Void, options: @escaping () -> WorkerOptions,
-    pause: @escaping (String) -> Int64, share: @escaping () -> Void
+    pace: @escaping (String) -> Int64?, share: @escaping () -> Void
   ) {
-    (self.spool, self.log, self.options, self.pause, self.share) = (spool, log, options, pause, share)
+    (self.spool, self.log, self.options, self.pace, self.share) = (spool, log, options, pace, share)
   }
 
   // MARK: slots of servers
@@ -81,7 +81,9 @@ final class SpoolLimits {
           }
         }
       let limit = priority == .low ? max(1, most - 1) : most
-      let inHand = (Array(held.values) + spare).filter { $0.server == server }.map(\.number)
+      var inHand: [Int] = []
+      for slot in held.values where slot.server == server { inHand.append(slot.number) }
+      for slot in spare where slot.server == server { inHand.append(slot.number) }
       // The end of the turn gives back what is spare.
       if inHand.count > 1,
         try wanted.answer(
@@ -141,7 +143,7 @@ final class SpoolLimits {
   func started(_ id: UInt64, _ server: String, _ priority: Priority) {
     held[id] = taken
     taken = nil
-    if let pace = pace(of: server) {
+    if let pace = pace(server) {
       if nextStart.count > Self.mostWaits { nextStart = [:] }
       let now = LoopExecutor.milliseconds()
       nextStart[server] = max(now, nextStart[server] ?? now) + pace
@@ -181,16 +183,9 @@ final class SpoolLimits {
   /// How long before the turn of its first request a job may start, in milliseconds.
   private static let head: Int64 = 100
 
-  private func pace(of server: String) -> Int64? {
-    let rules = options().defaults.servers.pace
-    let told = rules.isEmpty ? nil : rules.value(for: hostName(of: server))?.milliseconds
-    let pace = max(told ?? 0, pause(server))
-    return pace > 0 ? pace : nil
-  }
-
   /// Milliseconds until a job of this server may start, so that its first request does not wait long; nil for none.
   private func untilTurn(_ server: String, at now: Int64) -> Int64? {
-    guard let pace = pace(of: server) else { return nil }
+    guard let pace = pace(server) else { return nil }
     let wall = Host.current.wallMilliseconds()
     // If the file cannot be read, the request finds out.
     let shared = try? slots?.untilTurn(at: server, every: pace, now: wall)
@@ -201,7 +196,7 @@ final class SpoolLimits {
   /// Takes the turn of a request to this server.
   /// - Returns: nil if it may be sent now; else when to ask again, in milliseconds of the loop's clock.
   func turn(at server: String) -> Int64? {
-    guard let pace = pace(of: server) else { return nil }
+    guard let pace = pace(server) else { return nil }
     let now = LoopExecutor.milliseconds()
     if let next = nextRequest[server], next > now, next <= now + pace { return next }
     if let slots = opened() {

@@ -23,6 +23,7 @@ package struct URLParts: Sendable {
 
   /// `scheme://host[:port]/`.
   let root: String
+  package let server: String
   /// The URL for libcurl, without user information and fragment. Contains the query, so it must not be shown.
   let requestText: String
   let user: String?
@@ -36,8 +37,6 @@ package struct URLParts: Sendable {
   package init(_ text: String, isPathSecret: Bool = false) throws(URLProblem) {
     try self.init(text, relativeTo: nil, isPathSecret: isPathSecret)
   }
-
-  package var server: String { "\(scheme)://\(host):\(port)" }
 
   /// The text after the question mark; nil if there is none. May contain secrets.
   package var query: String? {
@@ -93,6 +92,7 @@ package struct URLParts: Sendable {
       throw URLProblem(reason: "port is not between 1 and 65535")
     }
     self.port = port
+    server = "\(scheme)://\(host):\(port)"
 
     lastPathSegment = Self.fileName(inPath: components.path)
     let shownPort = try handle.part(CURLUPART_PORT, CURLU_NO_DEFAULT_PORT)
@@ -206,6 +206,9 @@ package struct URLParts: Sendable {
   private static func fileName(inPath path: String) -> String? {
     let slash = path.utf8.lastIndex(of: UInt8(ascii: "/"))
     let segment = path.utf8[(slash.map { path.utf8.index(after: $0) } ?? path.startIndex)...]
+    if !segment.contains(UInt8(ascii: "%")), segment.allSatisfy({ 0x21...0x7E ~= $0 }) {
+      return segment.isEmpty || [".", ".."].contains(Substring(segment)) ? nil : String(segment)
+    }
     let last = percentDecoded(segment).split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false).last ?? []
     // The general category Cc is these two blocks, and does not change (Unicode 4.8).
     let name = percentEncoded(last)

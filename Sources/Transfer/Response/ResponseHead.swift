@@ -5,8 +5,11 @@ package struct ResponseHead: Sendable {
   /// U+FFFD; in Location they are percent-encoded.
   package let fields: [(name: String, value: String)]
 
+  package private(set) var framing = Framing.none
+
   package init(status: Int, fields: [(name: String, value: String)]) {
     (self.status, self.fields) = (status, fields)
+    framing = readFraming()
   }
 
   /// All values of the field `name` (in lower case), one for each occurrence.
@@ -21,10 +24,10 @@ package struct ResponseHead: Sendable {
     fields.first { Self.isSame($0.name, name) }?.value
   }
 
-  /// Compares lengths first: a response's head is searched for some twenty names, most of which are not in it. Names
-  /// are whatever the server sent, so their bytes count, not their characters.
+  /// Compares lengths first: a response's head is searched for some twenty names, most of which are not in it.
+  /// - Parameter other: ASCII. A text that Swift takes for equal to it has the same bytes if it has as many.
   private static func isSame(_ one: String, _ other: String) -> Bool {
-    one.utf8.count == other.utf8.count && one.utf8.elementsEqual(other.utf8)
+    one.utf8.count == other.utf8.count && one == other
   }
 
   /// The members of the list that all fields `name` (in lower case) form, without the blanks around them, empty members
@@ -47,7 +50,7 @@ package struct ResponseHead: Sendable {
   }
 
   /// How the end of the body is found (RFC 9112, 6.3), for a GET.
-  package enum Framing: Equatable {
+  package enum Framing: Sendable, Equatable {
     case none
     case length(UInt64)
     /// A transfer coding, whose last chunk is the end.
@@ -58,7 +61,7 @@ package struct ResponseHead: Sendable {
     case invalid(String)
   }
 
-  package var framing: Framing {
+  private func readFraming() -> Framing {
     if status == 204 || status == 304 { return .none }
     let codings = members("transfer-encoding").filter { !$0.isEmpty }.map { lowercasedASCII($0) }
     if !codings.isEmpty {

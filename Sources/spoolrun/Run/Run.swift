@@ -270,6 +270,7 @@ struct Run: ParsableCommand {
     var options = try checkedOptions()
     options.directory = try directory.map { try absolute($0) }
     options.takeServiceManager()
+    options.tellsSuccess = verbose || LogReader.current != .other
     try options.takeDefaults(of: spool, authorities: caFile)
     try options.prepareSharing(of: spool, lease: lease, isVerbose: verbose)
     return options

@@ -8,8 +8,10 @@ import Testing
 /// What several connections bring, put in order.
 @Suite struct ChunkWindowTests {
   /// A disk that takes no data beyond `limit`.
-  private struct SmallFile: CallHook {
+  private final class SmallFile: CallHook {
     let limit: Int64
+
+    init(limit: Int64) { self.limit = limit }
 
     func before(_ call: Call) -> Fault? {
       guard call.kind == .write, call.path.hasSuffix(".part"), let end = call.range?.upperBound, end > limit else {
