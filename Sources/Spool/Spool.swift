@@ -198,6 +198,31 @@ package final class Spool: Sendable {
     }
   }
 
+  /// Whether a job's file has a name of the job besides this one.
+  func hasOtherName(_ status: FileStatus, than path: Path) throws(SpoolError) -> Bool {
+    guard let name = path.name else { return false }
+    let job = ClaimName(name)?.job ?? JobName(unchecked: name)
+    for directory in Directory.ofJobs {
+      if try names(of: status, like: job, in: directory).contains(where: { Path(directory, $0) != path }) {
+        return true
+      }
+    }
+    return false
+  }
+
+  /// The names of a job's file in a directory. They may have any number, see ``JobSearch/number(ofTry:)``, or none.
+  func names(of status: FileStatus, like job: JobName, in directory: Directory) throws(SpoolError) -> [FileName] {
+    let stream = try stream(directory)
+    var names: [FileName] = []
+    while let name = try stream.next() {
+      // A person may have left the owner on.
+      let own = ClaimName(name)?.job.fileName ?? name
+      let isLike = own == job.fileName || job.isNumbered(as: own) || JobName(own)?.isNumbered(as: job.fileName) ?? false
+      if isLike, try self.status(directory, name)?.isSameFile(as: status) ?? false { names.append(name) }
+    }
+    return names
+  }
+
   /// The file system that the spool is on; nil if it cannot be made durable as a whole.
   /// - Throws: ``SpoolError`` where its status cannot be read.
   package func fileSystem() throws(SpoolError) -> FileSystem? {
@@ -425,11 +450,7 @@ extension Spool {
       }
       // The other name may be that in `tmp/`, which a dropper is about to remove. Where that cannot be seen, two names
       // are a move that somebody completes.
-      if directory == root, let place = JobPlace(to, inode: status.inode),
-        (try? JobMoves(self).hasOtherName(status, place)) != true
-      {
-        return
-      }
+      if directory == root, (try? hasOtherName(status, than: to)) != true { return }
       try? system.unlink(directory, to, of: moved)
       throw SpoolError(call: .rename, path: from.display, errno: .noSuchFileOrDirectory)
     } catch {

@@ -19,14 +19,6 @@ package struct JobPlace: Hashable, Sendable {
   package var hasEnded: Bool { directory == .done || directory == .failed }
 }
 
-extension JobPlace {
-  /// - Returns: nil if the path has no such parts.
-  init?(_ path: Path, inode: UInt64) {
-    guard let directory = path.directory, let name = path.name else { return nil }
-    self.init(directory: directory, name: name, inode: inode)
-  }
-}
-
 /// A job, and where it was when it was read.
 package typealias FoundJob = (place: JobPlace, text: JobText)
 

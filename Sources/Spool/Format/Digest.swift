@@ -111,8 +111,8 @@ package struct Digests: Hashable, Sendable {
     for digest in digests { self[digest.algorithm] = digest }
   }
 
-  /// Of all states, which are in the order of ``all``.
-  init(_ states: DigestStates) { all = states.all.map { Digest($0) } }
+  /// - Parameter digests: in the order of ``all``, at most one by each algorithm.
+  init(inOrder digests: [Digest]) { all = digests }
 
   package init(_ fields: Fields) {
     all = DigestAlgorithm.allCases.compactMap { algorithm in

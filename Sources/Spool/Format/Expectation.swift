@@ -98,7 +98,7 @@ package struct DigestStates: Hashable, Sendable {
   /// What journal lines keep beside the CRC-32.
   fileprivate var saved: [String] { all.compactMap(\.saved) + [pieces?.saved ?? savedPieces].compactMap(\.self) }
 
-  package var digests: Digests { Digests(self) }
+  package var digests: Digests { Digests(inOrder: all.map { Digest($0) }) }
 }
 
 extension Fields {

@@ -63,7 +63,7 @@ struct JobEditor {
   ) throws(SpoolError) -> JobPlace {
     let found = try spool.system.status(spool.root, place.path)
     // A second name in the spool is a move that is not over.
-    if found.links > 1, try JobMoves(spool).hasOtherName(found, place) { throw Self.hasMoved(place) }
+    if found.links > 1, try spool.hasOtherName(found, than: place.path) { throw Self.hasMoved(place) }
     if JobMoves(spool).isBeingDropped(found, at: spool.now()) { throw Self.hasMoved(place) }
     guard found.inode == place.inode, let old = try spool.contents(place.path, limit: Spool.maximumJobFile),
       old.count == found.size

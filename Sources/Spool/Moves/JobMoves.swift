@@ -105,33 +105,11 @@ extension JobMoves {
   /// - Returns: whether it was so.
   private func completeMove(_ job: JobName, _ claim: Path, _ status: FileStatus) throws(SpoolError) -> Bool {
     for directory in [Directory.done, .failed, .partial, .standing, .hold]
-    where try !names(of: status, like: job, in: directory).isEmpty {
+    where try !spool.names(of: status, like: job, in: directory).isEmpty {
       try spool.system.unlink(spool.root, claim, of: status)
       return true
     }
     return false
-  }
-
-  func hasOtherName(_ status: FileStatus, _ place: JobPlace) throws(SpoolError) -> Bool {
-    for directory in JobSearch.directories + [.standing] {
-      let names = try names(of: status, like: JobName(unchecked: place.job), in: directory)
-      if names.contains(where: { Path(directory, $0) != place.path }) { return true }
-    }
-    return false
-  }
-
-  /// The names of the file in a directory. They may have any number, see ``JobSearch/number(ofTry:)``, or none.
-  private func names(of status: FileStatus, like job: JobName, in directory: Directory) throws(SpoolError) -> [FileName]
-  {
-    let stream = try spool.stream(directory)
-    var names: [FileName] = []
-    while let name = try stream.next() {
-      // A person may have left the owner on.
-      let own = ClaimName(name)?.job.fileName ?? name
-      let isLike = own == job.fileName || job.isNumbered(as: own) || JobName(own)?.isNumbered(as: job.fileName) ?? false
-      if isLike, try spool.status(directory, name)?.isSameFile(as: status) ?? false { names.append(name) }
-    }
-    return names
   }
 
   /// The same after a person has moved the claim's name away. Where names are renamed without replacing, there is no
@@ -163,7 +141,7 @@ extension JobMoves {
   private func isAlso(
     in directories: [Directory], _ job: JobName, _ source: Path, _ status: FileStatus, _ now: Timestamp
   ) throws(SpoolError) -> Bool {
-    for directory in directories where try !names(of: status, like: job, in: directory).isEmpty {
+    for directory in directories where try !spool.names(of: status, like: job, in: directory).isEmpty {
       if !status.mayBeMoving(at: now) { try spool.system.unlink(spool.root, source, of: status) }
       return true
     }
@@ -175,7 +153,7 @@ extension JobMoves {
     of job: JobName, _ status: FileStatus, in directories: [Directory], besides source: Path? = nil
   ) throws(SpoolError) {
     for directory in directories {
-      for name in try names(of: status, like: job, in: directory) where Path(directory, name) != source {
+      for name in try spool.names(of: status, like: job, in: directory) where Path(directory, name) != source {
         try spool.system.unlink(spool.root, Path(directory, name), of: status)
       }
     }

@@ -86,24 +86,15 @@ package final class Bell: @unchecked Sendable {
   /// Ends one wait, or the next one at once.
   package func ring() { sem_post(semaphore) }
 
-  package func wait() {
-    if Host.current.takesTurns { _ = waitForTurn(.max) } else { while sem_wait(semaphore) != 0 {} }
-  }
+  package func wait() { while sem_wait(semaphore) != 0 {} }
 
-  private func waitForTurn(_ most: Int64) -> Bool {
-    var left = most
-    while sem_trywait(semaphore) != 0 {
-      if left <= 0 { return false }
-      Host.current.wait(milliseconds: 1)
-      left -= 1
-    }
-    return true
-  }
+  /// Does not wait.
+  /// - Returns: whether it rang.
+  func hasRung() -> Bool { sem_trywait(semaphore) == 0 }
 
   /// Waits until it rings, or the time is up.
   /// - Returns: whether it rang.
   package func wait(milliseconds: Int64) -> Bool {
-    if Host.current.takesTurns { return waitForTurn(milliseconds) }
     var until = timespec()
     clock_gettime(CLOCK_REALTIME, &until)
     until.tv_sec += Int(milliseconds / 1000)

@@ -60,6 +60,25 @@ package struct HostRandom: RandomNumberGenerator {
   package func next() -> UInt64 { Host.current.random() }
 }
 
+extension Bell {
+  /// Waits until it rings, or the time is up, also where threads take turns.
+  /// - Returns: whether it rang.
+  package func waitInTurn(milliseconds: Int64 = .max) -> Bool {
+    if !Host.current.takesTurns {
+      if milliseconds < .max { return wait(milliseconds: milliseconds) }
+      wait()
+      return true
+    }
+    var left = milliseconds
+    while !hasRung() {
+      if left <= 0 { return false }
+      Host.current.wait(milliseconds: 1)
+      left -= 1
+    }
+    return true
+  }
+}
+
 /// A body that runs on a thread of its own, for one that waits for its end later.
 final class Background<Failure: Error>: Sendable {
   private let result = Mutex<Result<Void, Failure>>(.success(()))
@@ -75,7 +94,7 @@ final class Background<Failure: Error>: Sendable {
   /// Waits for the end, once.
   /// - Throws: what the body has thrown.
   func wait() throws(Failure) {
-    bell.wait()
+    _ = bell.waitInTurn()
     try result.withLock { $0 }.get()
   }
 }

@@ -230,7 +230,7 @@ final class Answer<Value: Sendable>: Sendable {
 
   /// - Parameter patience: in milliseconds.
   func value(within patience: Int64) -> Value? {
-    if patience > 0 { _ = bell.wait(milliseconds: patience) }
+    if patience > 0 { _ = bell.waitInTurn(milliseconds: patience) }
     return given.withLock { $0 }
   }
 }

@@ -73,7 +73,8 @@ import Testing
 
   @Test func `verify and explain know what a get has fetched whose spool is gone`() async throws {
     let server = try simpleServer()
-    #expect(try await get("--crc32", hex8(independentCRC32(Array("payload\n".utf8))), server.url("/a")).status == .exited(0))
+    #expect(
+      try await get("--crc32", hex8(independentCRC32(Array("payload\n".utf8))), server.url("/a")).status == .exited(0))
     #expect(try await get(server.url("/b?token=s3cret")).status == .exited(0))
     #expect(fileStatus(spool) == nil)
     #expect(try await command("verify").status == .exited(0))
