@@ -84,7 +84,7 @@ def million_lines(bench: Bench) -> Result:
         one = result.series[candidate.name]
         sound = one.costs and not one.failure
         result.goals += [
-            Goal(candidate.name, one.wall if sound else None, 60, "s"),
+            Goal(candidate.name, one.wall if sound else None, 45, "s"),
             Goal(f"{candidate.name}: peak resident set", one.median("rss") / MIB if sound else None, 100, "MiB"),
         ]
     return result

@@ -31,7 +31,7 @@ def floors(bench: Bench, urls: list[str], size: int) -> list[Candidate]:
     ]
 
 
-def fetch_many(bench: Bench, count: int, size: int, of_curl: float, of_wget2: float) -> Result:
+def fetch_many(bench: Bench, count: int, size: int, of_curl: float, of_wget2: float, of_careful: float) -> Result:
     sources = bench.server.add_files(f"tree-{size}", count, size)
     names = [source.name for source in sources]
     base = f"{bench.server.http}/tree-{size}"
@@ -44,7 +44,7 @@ def fetch_many(bench: Bench, count: int, size: int, of_curl: float, of_wget2: fl
     result.goals = [
         Goal("curl -Z", result.ratio("spoolrun", "curl -Z"), of_curl),
         Goal("wget2", result.ratio("spoolrun", "wget2"), of_wget2),
-        Goal(CAREFUL, result.ratio("spoolrun", CAREFUL), 1.0),
+        Goal(CAREFUL, result.ratio("spoolrun", CAREFUL), of_careful),
     ]
     fastest = result.fastest([other.name for other in others])
     floor = result.fastest(list(FLOORS))
@@ -57,7 +57,7 @@ def fetch_many(bench: Bench, count: int, size: int, of_curl: float, of_wget2: fl
 
 
 def small(bench: Bench) -> Result:
-    result = fetch_many(bench, bench.size(10_000, 2_000), 4096, 2.5, 1.2)
+    result = fetch_many(bench, bench.size(10_000, 2_000), 4096, 4.5, 2.2, 3.2)
     result.goals.append(Goal("aria2c (rate)", result.ratio("aria2c", "spoolrun"), 5, at_least=True))
     ours = result.series["spoolrun"]
     busy = None if ours.failure else ours.median("machine") * 10_000 / bench.size(10_000, 2_000)
@@ -66,4 +66,4 @@ def small(bench: Bench) -> Result:
 
 
 def medium(bench: Bench) -> Result:
-    return fetch_many(bench, bench.size(2_000, 400), 256 << 10, 1.4, 1.0)
+    return fetch_many(bench, bench.size(2_000, 400), 256 << 10, 1.4, 1.0, 0.8)

@@ -53,8 +53,8 @@ def large(bench: Bench, base: str, title: str, *, trust: dict[str, list[str]]) -
     result.series = alternate(bench.runner, candidates, bench.runs)
     unflushed, flushed = result.fastest(UNFLUSHED), result.fastest(FLUSHED)
     result.goals = [
-        Goal(f"the fastest that does not flush, {unflushed}", result.ratio("spoolrun", unflushed), 1.05),
-        Goal(f"the fastest that flushes, {flushed}", result.ratio("spoolrun", flushed), 0.8),
+        Goal(f"the fastest that does not flush, {unflushed}", result.ratio("spoolrun", unflushed), 1.1),
+        Goal(f"the fastest that flushes, {flushed}", result.ratio("spoolrun", flushed), 0.6),
     ]
     result.notes.append("spoolrun's time ends when the file is on disk; that of curl, wget, wget2 and axel, when it is in the page cache.")
     source.unlink()
@@ -83,7 +83,7 @@ def digest(bench: Bench) -> Result:
     ]
     result = Result(f"One file of {sized(size)} over http, with and without a SHA-256", rates=("MB/s", size / 1e6))
     result.series = alternate(bench.runner, candidates, bench.runs)
-    result.goals = [Goal("itself without sha256:", result.ratio(name, "spoolrun"), 1.1)]
+    result.goals = [Goal("itself without sha256:", result.ratio(name, "spoolrun"), 1.2)]
     source.unlink()
     return result
 
@@ -119,6 +119,7 @@ def rss(bench: Bench) -> Result:
     candidates = [bench.clients.spoolrun([url], [source]), bench.clients.curl(url, source)]
     result = Result(f"Memory of one transfer of {sized(size)}", rates=("MB/s", size / 1e6))
     result.series = alternate(bench.runner, candidates, bench.runs)
-    result.goals = [Goal("curl (peak resident set)", result.ratio("spoolrun", "curl", "rss"), 1.5)]
+    ours = result.series["spoolrun"]
+    result.goals = [Goal("peak resident set", None if ours.failure else ours.median("rss") / (1 << 20), 20, "MiB")]
     source.unlink()
     return result
