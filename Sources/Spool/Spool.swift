@@ -450,7 +450,9 @@ extension Spool {
       }
       // The other name may be that in `tmp/`, which a dropper is about to remove. Where that cannot be seen, two names
       // are a move that somebody completes.
-      if directory == root, (try? hasOtherName(status, than: to)) != true { return }
+      // That of a receipt may be in the archive.
+      let isReceipt = from.bytes.starts(with: Path(.done).bytes + [0x2F])
+      if directory == root, !isReceipt, (try? hasOtherName(status, than: to)) != true { return }
       try? system.unlink(directory, to, of: moved)
       throw SpoolError(call: .rename, path: from.display, errno: .noSuchFileOrDirectory)
     } catch {

@@ -136,7 +136,8 @@ package enum FailureCode: String, CaseIterable, Sendable {
       Self.differs(
         .temporary,
         "The file does not have the declared digest, or, if the job declares none, the one that the server states.")
-    case .mismatch: Self.differs(.permanent, "The file did not match the job for the third time.")
+    case .mismatch:
+      Self.differs(.permanent, "The file did not match the job for the third time, or twice in the same way.")
     case .wrongPiece:
       Row(
         .temporary, .resource,
@@ -381,6 +382,8 @@ package struct Failure: Error, Sendable {
   package var rest: Int64?
   /// Whether the job's patience with its server is over.
   package var isServerAway = false
+  /// Another mirror has failed for a time only, and may have the right file.
+  package var mayBeElsewhere = false
   /// Whether a person waits, who can correct it sooner than it may pass.
   package var isFinal = false
 

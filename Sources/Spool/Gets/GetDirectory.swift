@@ -236,8 +236,16 @@ package final class GetDirectory {
     guard try system.names(in: file.number).allSatisfy(known.contains), try spool.list(.files).isEmpty else {
       return false
     }
-    return try !JobSearch(spool).isAnyJob(in: Self.undone)
+    if try JobSearch(spool).isAnyJob(in: Self.undone) { return false }
+    for directory in Self.comeTo {
+      let names = try orNil(spool.system.names(in: file.number, Path(directory)), on: .noSuchFileOrDirectory) ?? []
+      if !names.isEmpty { return false }
+    }
+    return true
   }
+
+  /// The directories to which jobs come: once these are gone, none can come.
+  private static let comeTo: [Directory] = [.new, .urgent, .hold, .standing, .cur]
 
   private func receipts(of spool: Spool) throws(SpoolError) -> [(job: FileName, journal: Journal)] {
     var found: [(job: FileName, journal: Journal)] = []
@@ -300,8 +308,7 @@ package final class GetDirectory {
     do throws(SpoolError) {
       let file = try system.open(above.number, formerPath(entry), flags)
       guard try isOwn(file, entry) else { return true }
-      // Where jobs come to: once these are gone, none can come.
-      for directory in [Directory.new, .urgent, .hold, .standing, .cur] {
+      for directory in comeTo {
         _ = try orNil(system.removeDirectory(file.number, Path(directory)), on: .noSuchFileOrDirectory)
       }
       try system.removeContents(of: file)

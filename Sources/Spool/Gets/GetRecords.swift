@@ -178,6 +178,25 @@ package struct GetRecords: Sendable {
     }
   }
 
+  /// Forgets those whose files are not there any more.
+  /// - Returns: their outputs.
+  package func forgetMissing(in directory: String, isDry: Bool) throws(SpoolError) -> [String] {
+    var missing: [String] = []
+    try alone { () throws(SpoolError) in
+      var left: [Fields] = []
+      for (_, fields) in try lines(in: directory) {
+        if let output = fields["output"], try system.statusIfPresent(AT_FDCWD, Path("\(directory)/\(output)")) == nil {
+          missing.append(output)
+        } else {
+          left.append(fields)
+        }
+      }
+      if isDry || missing.isEmpty { return }
+      try write(Array(left.map { $0.text + "\n" }.joined().utf8), to: path("got", of: directory))
+    }
+    return missing
+  }
+
   private func lines(in directory: String) throws(SpoolError) -> [(job: ExactText, fields: Fields)] {
     let bytes = try ReplacedFile.read(path("got", of: directory), limit: 1 << 30, system: system) ?? []
     return String(decoding: bytes, as: UTF8.self).split(at: "\n").compactMap { line in

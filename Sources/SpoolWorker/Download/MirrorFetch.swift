@@ -69,7 +69,9 @@ final class MirrorFetch: RunningTransfer {
 
   func tick() {
     if let chunked { return chunked.tick() }
-    guard let connectionsIfSlow, connectionsIfSlow > 1, let single, single.isSlow(at: LoopExecutor.milliseconds())
+    // What is asked for from its start would begin anew.
+    guard let connectionsIfSlow, connectionsIfSlow > 1, !policy.manner.isWhole, !policy.manner.isDecoding, let single,
+      single.isSlow(at: LoopExecutor.milliseconds())
     else { return }
     policy.useSeveral(connectionsIfSlow)
     self.connectionsIfSlow = nil

@@ -91,6 +91,7 @@ final class JobFetch: RunningTransfer {
     if decisive.failureClass == .temporary { decisive.retryAfter = failures.compactMap(\.retryAfter).max() }
     if decisive.rest != nil { decisive.rest = failures.compactMap(\.rest).min() }
     decisive.isServerAway = failures.allSatisfy(\.isServerAway)
+    decisive.mayBeElsewhere = temporary.contains { !$0.code.isMismatch }
     return decisive
   }
 

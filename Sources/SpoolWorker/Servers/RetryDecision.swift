@@ -22,7 +22,7 @@ enum RetryDecision: Equatable {
   static func believed(_ failure: Failure, mismatches: Int, last: Fields?) -> Failure {
     guard failure.code.isMismatch else { return failure }
     let isSame =
-      failure.found != nil && last?["found"]?.exact == failure.found?.exact
+      mismatches > 0 && !failure.mayBeElsewhere && failure.found != nil && last?["found"]?.exact == failure.found?.exact
       && last?["code"]?.exact == failure.label.exact
     guard isSame || mismatches + 1 >= maximumMismatches else { return failure }
     var failure = failure
@@ -61,7 +61,7 @@ enum RetryDecision: Equatable {
     // A full disk or a missing network says nothing about the server, so the delay does not grow.
     let doublings = failure.code.burnsAttempt ? min(max(failures - 1, 0), 10) : 0
     // A second look shows whether the file was damaged on its way.
-    let isFirstMismatch = failure.code.isMismatch && failures <= 1
+    let isFirstMismatch = failure.code.isMismatch && !failure.mayBeElsewhere && failures <= 1
     let delay = isFirstMismatch ? 5 : min(shortestDelay << Int64(doublings), longestDelay)
     // Retry-After (RFC 9110 section 10.2.3) only extends the delay: a server that says one second each time would use
     // up all attempts within seconds.

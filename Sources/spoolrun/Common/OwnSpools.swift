@@ -10,8 +10,10 @@ enum SpoolUse {
   case dropping
   /// It runs or moves jobs: only the spool's owner does.
   case changing
-  /// It cancels jobs: of a person's gets, only those of the current directory, for what is gone is gone.
+  /// It cancels jobs: of a person's gets, none in the spools of other directories, for what is gone is gone.
   case cancelling
+
+  var changesJobs: Bool { self == .changing || self == .cancelling }
 }
 
 /// The spool that a person has without having named one: that of `get` in version 0.2, and where a directory can have
@@ -134,9 +136,23 @@ enum OwnSpools {
   static func fetchedHere() throws -> [GetRecords.Fetched] {
     try ExitStatus.reporting("what was fetched here") {
       guard let here = try? realPath("."), let records = try records() else { return [] }
-      let fetched = try records.fetched(in: here)
-      guard case .own(let spool) = try look(in: here, records) else { return fetched }
-      return try fetched.filter { try spool.status(.done, $0.job) == nil }
+      var newest: [ExactText: GetRecords.Fetched] = [:]
+      for one in try records.fetched(in: here) { newest[one.done.receipt.output.exact] = one }
+      if case .own(let spool) = try look(in: here) {
+        try JobSearch(spool).eachJob(in: .done) { file in
+          let output = JobText(file.bytes).journal.publication.receipt?.output
+          if let output { newest[output.exact] = nil }
+        }
+      }
+      return Array(newest.values)
+    }
+  }
+
+  /// Forgets what gets have fetched into the current directory and is not there any more.
+  static func forgetMissing(isDry: Bool) throws -> [String] {
+    try ExitStatus.reporting("what was fetched here") {
+      guard let here = try? realPath("."), let records = try records() else { return [] }
+      return try records.forgetMissing(in: here, isDry: isDry)
     }
   }
 
@@ -172,16 +188,15 @@ enum OwnSpools {
     let directories: [Directory] = [.new, .urgent, .cur, .partial, .hold, .failed, .standing] + (done ? [.done] : [])
     return try ExitStatus.reporting("the spools of your gets") {
       var found = try records().map { try all($0, warns: warns) } ?? []
-      if use == .cancelling, let here = try? realPath(".") {
-        let elsewhere = found.filter { parent(of: $0.location)?.exact != here.exact }
-        found.removeAll { spool in elsewhere.contains { $0 === spool } }
-        if found.isEmpty, let other = elsewhere.first {
-          throw ExitStatus.noSpool.after(
-            "no jobs of a `spoolrun get` are in this directory; those of another one: `spoolrun cancel --spool "
-              + "\(escaped(other.location)) …`")
-        }
-      }
+      let here = (try? realPath("."))?.exact
+      let elsewhere = use == .cancelling ? found.filter { here == nil || parent(of: $0.location)?.exact != here } : []
+      found.removeAll { spool in elsewhere.contains { $0 === spool } }
       if let personal = try personal(), try JobSearch(personal).isAnyJob(in: directories) { found.append(personal) }
+      if found.isEmpty, let other = elsewhere.first {
+        throw ExitStatus.noSpool.after(
+          "no jobs of a `spoolrun get` are in this directory; those of another one: `spoolrun cancel --spool "
+            + "\(escaped(other.location)) …`")
+      }
       return found
     }
   }

@@ -76,7 +76,7 @@ enum SpoolOpening {
       if let own = try OwnSpools.open(location, for: use) { return [own] }
     } else if isAboutGets {
       let own = try OwnSpools.open(for: use, done: done)
-      if use == .changing || use == .cancelling, !own.isEmpty {
+      if use.changesJobs, !own.isEmpty {
         let places = own.map { escaped($0.location) }.joined(separator: ", ")
         Terminal.error(
           "no spool is named, so this is about your gets: \(places); `spoolrun get` in its directory goes on with one",
@@ -94,7 +94,7 @@ enum SpoolOpening {
     {
       return "another spool has taken its place at this moment: try again"
     }
-    return use == .changing || use == .cancelling ? try spool.stranger() : nil
+    return use.changesJobs ? try spool.stranger() : nil
   }
 
   private static func mayBeFile(_ location: String) -> Bool {

@@ -91,7 +91,7 @@ struct GetPlan {
       let names = try urls.map { url throws(Defect) in try GetList.name(of: url) }
       let asked = try JobRequest(urls: urls, given: given)
       // curl takes several URLs for several files. As mirrors, all but one would never be fetched.
-      if Set(names.map { $0?.exact }).count > 1, !asked.expected.provesContent {
+      if Set(names.compactMap { $0?.exact }).count > 1, !asked.expected.provesContent {
         throw Defect(
           line: nil,
           reason:

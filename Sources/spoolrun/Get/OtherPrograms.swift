@@ -90,7 +90,7 @@ enum ForeignOption {
     let options =
       isLong
       ? [String(argument.prefix(before: "="))]
-      : argument.unicodeScalars.dropFirst().prefix { $0 != "=" }.map { "-\($0)" }
+      : [argument] + argument.unicodeScalars.dropFirst().prefix { $0 != "=" }.map { "-\($0)" }
     for option in options {
       if let row = answers.first(where: { $0.options.contains(option) }) { return (option, row.answer) }
       // What follows it may be its value.

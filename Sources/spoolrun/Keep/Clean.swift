@@ -50,7 +50,16 @@ struct Clean: ParsableCommand {
   func run() throws {
     umask(0o077)
     var isComplete = true
-    for spool in try SpoolOpening.openAll(spool.location, for: .changing) { try clean(spool, &isComplete) }
+    let isAboutGets = spool.location == nil && SpoolOpening.isAboutGets
+    let hasFetched = try isAboutGets && !OwnSpools.fetchedHere().isEmpty
+    if hasFetched {
+      for name in try OwnSpools.forgetMissing(isDry: dryRun) {
+        Terminal.print("\(dryRun ? "would forget" : "forgot") \(escaped(name)): a get has fetched it, and it is gone")
+      }
+    }
+    let spools =
+      hasFetched ? try OwnSpools.open(for: .changing) : try SpoolOpening.openAll(spool.location, for: .changing)
+    for spool in spools { try clean(spool, &isComplete) }
     if !isComplete { throw ExitStatus.inputOutput.code }
   }
 

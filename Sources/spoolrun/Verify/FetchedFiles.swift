@@ -41,7 +41,9 @@ struct FetchedFiles: Sendable {
     }
     let flaw: String
     switch check {
-    case .missing: flaw = "missing"
+    case .missing:
+      return VerifyAnswer(
+        isGood: false, line: "\(name): missing; `spoolrun clean` here forgets it, `get` gets it again")
     case .changed(let mismatch): flaw = "changed: \(mismatch.text)"
     case .unreadable(let error): flaw = "unreadable: \(error.errno)"
     case .present, .sound:

@@ -13,6 +13,7 @@ import Testing
   @Test(arguments: [
     ("-c", "goes on"), ("--continue", "goes on"), ("-C-", "goes on"), ("-LO", "redirects"), ("-qO-", "-o FILE"),
     ("-b", "spoolrun add"), ("--input-file=x", "--from"), ("-P", "-o DIR/"), ("-x", "--proxy"), ("-k", "--cacert"),
+    ("-nc", "never fetched again"), ("-N", "--overwrite"),
   ])
   func `an option of theirs is answered in one line, and nothing is done`(option: String, word: String) async throws {
     let server = try simpleServer()

@@ -86,6 +86,15 @@ import Testing
     #expect(try await command("verify", "b").status == .exited(0))
     let none = try await command("verify", "a", "c")
     #expect(none.status == .exited(1) && none.errors.contains("c: nothing of this name"), "\(none)")
+    // From elsewhere now: what was noted of the former file counts no more.
+    #expect(try await get("--overwrite", "-o", "a", server.url("/other")).status == .exited(0))
+    #expect(try await command("verify").status == .exited(0))
+    #expect(try await command("explain", "a").output.split(separator: "\n").count == 1)
+    try #require(unlink("\(here)/b") == 0)
+    #expect(try await command("verify").output.contains("b: missing"))
+    let clean = try await command("clean")
+    #expect(clean.status == .exited(0) && clean.output.contains("forgot b: "), "\(clean)")
+    #expect(try await command("verify").status == .exited(0))
   }
 
   @Test func `verify checks the files of gets that have more to do`() async throws {

@@ -62,13 +62,13 @@ let statusBehaviours: [Behaviour] =
     // What the job declares unmasks it; data that it may not even be compared with stays.
     Behaviour(
       "soft 404, declared size", declares: .size, outcomes: softOutcomes("mismatch-size"), keepsData: false,
-      retry: 4...73, script: softPage),
+      script: softPage),
     Behaviour(
       "soft 404, declared checksum", declares: .checksum, outcomes: softOutcomes("mismatch-crc32"), keepsData: false,
-      retry: 4...73, script: softPage),
+      script: softPage),
     Behaviour(
       "soft 404, both declared", declares: [.size, .checksum], outcomes: softOutcomes("mismatch-size"),
-      keepsData: false, retry: 4...73, script: softPage),
+      keepsData: false, script: softPage),
     // A captive portal: with status 200, or where a redirect leads.
     Behaviour("a page without validators", outcomes: .resuming(.waits("other-kind"))) { request, reply in
       if request.rangeStart ?? 0 == 0 {

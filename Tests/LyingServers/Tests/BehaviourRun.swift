@@ -158,9 +158,11 @@ private struct Judge {
       // A server that is busy, or fails for several paths, rests, and its jobs with it.
       let isServers =
         ["http-408", "http-429", "connect", "resolve"].contains(code) || code.hasPrefix("http-") && code >= "http-5"
-      let earliest = isServers ? 1 : behaviour.retry.lowerBound
-      guard (earliest...behaviour.retry.upperBound).contains(retry - failed) else {
-        return "next attempt after \(retry - failed) s, expected \(behaviour.retry)"
+      // A first mismatch is looked at again soon.
+      let expected = code.hasPrefix("mismatch-") ? 4...6 : behaviour.retry
+      let earliest = isServers ? 1 : expected.lowerBound
+      guard (earliest...expected.upperBound).contains(retry - failed) else {
+        return "next attempt after \(retry - failed) s, expected \(expected)"
       }
       let modified = fileStatus(spool.path("partial/\(name)"))?.st_mtim.tv_sec ?? 0
       guard abs(modified - retry) <= 1 else { return "mtime \(modified) doesn't repeat retry=\(retry)" }

@@ -124,6 +124,26 @@ import TestSupport
     #expect(second.requests.last.map(ask) == "plain")
   }
 
+  /// A mirror that is wrong twice in the same way says nothing of one that was not reached.
+  @Test func aWrongMirrorDoesNotEndAJobWhoseOtherMirrorIsAway() async throws {
+    let isThere = try Gate()
+    let wrong = try ScriptedServer { try Origin(bytes: previous, etag: nil).answer($0, $1) }
+    let right = try ScriptedServer { request, reply in
+      guard isThere.isOpen else { return try reply.reset() }
+      try Origin(etag: nil).answer(request, reply)
+    }
+    let spool = try TemporarySpool()
+    let urls = [wrong, right].map { "url: \($0.url("/data"))\n" }.joined()
+    try spool.drop("job", urls + "crc32: \(hex8(independentCRC32(payload)))\n")
+    for _ in 1...2 {
+      #expect(try await spoolrun("--once", spool.root).status == .exited(75))
+      try spool.makeDue("job")
+    }
+    isThere.open()
+    #expect(try await spoolrun("--once", spool.root).status == .exited(0))
+    #expect(digest(try spool.payload("data")) == digest(payload), "\(spool.listing(of: "job"))")
+  }
+
   /// Without a validator nothing tells what the next piece would be of: it isn't asked for, and bytes from 0 are not
   /// taken for it.
   @Test func aPieceWithoutAValidatorIsNotGoneOnWith() async throws {

@@ -130,8 +130,8 @@ SPOOL = {
             '          if planted("a job that a worker has taken counts as moved") { return }\n',
         ),
         "a late drop counts as a move": (
-            "      if directory == root, (try? hasOtherName(status, than: to)) != true { return }",
-            '      if !planted("a late drop counts as a move"), directory == root, (try? hasOtherName(status, than: to)) != true { return }',
+            "      if directory == root, !isReceipt, (try? hasOtherName(status, than: to)) != true { return }",
+            '      if !planted("a late drop counts as a move"), directory == root, !isReceipt, (try? hasOtherName(status, than: to)) != true { return }',
         ),
         "two jobs have one name": (
             "      if !candidate.isNamed, try JobSearch(spool).isTaken(candidate.job, source) || isOfEntry(candidate) {",
