@@ -1,6 +1,7 @@
 """The figures as Markdown."""
 
 import shlex
+from pathlib import Path
 from datetime import datetime, timezone
 
 from measuring import Series
@@ -60,6 +61,7 @@ def commands(series: dict[str, Series], bench: Bench) -> list[str]:
         text = shlex.join(one.command)
         for long, short in (
             (str(bench.program), "spoolrun"),
+            (str(Path(__file__).resolve().parent.parent / ".build/peers/python/bin/python"), "python"),
             (str(bench.scratch.root) + "/", ""),
             (bench.server.https, "https://server"),
             (bench.server.http, "http://server"),
