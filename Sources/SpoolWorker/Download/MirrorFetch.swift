@@ -38,7 +38,7 @@ final class MirrorFetch: RunningTransfer {
   ) {
     (self.data, self.mirror, self.isAlone) = (data, mirror, isAlone)
     // Bytes of two servers may be joined only if a digest proves the whole in the end.
-    self.others = data.request.expected.provesContent && !isAlone ? others : []
+    self.others = data.request.expected.provesContent ? others : []
     (self.engine, self.options, self.memory, self.log) = (engine, options, memory, log)
     self.hasRefusedConnection = hasRefusedConnection
     let request = data.request

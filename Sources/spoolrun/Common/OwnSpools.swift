@@ -189,8 +189,11 @@ enum OwnSpools {
     return try ExitStatus.reporting("the spools of your gets") {
       var found = try records().map { try all($0, warns: warns) } ?? []
       let here = (try? realPath("."))?.exact
-      let elsewhere = use == .cancelling ? found.filter { here == nil || parent(of: $0.location)?.exact != here } : []
-      found.removeAll { spool in elsewhere.contains { $0 === spool } }
+      func isElsewhere(_ spool: Spool) -> Bool {
+        use == .cancelling && (here == nil || parent(of: spool.location)?.exact != here)
+      }
+      let elsewhere = found.filter(isElsewhere)
+      found.removeAll(where: isElsewhere)
       if let personal = try personal(), try JobSearch(personal).isAnyJob(in: directories) { found.append(personal) }
       if found.isEmpty, let other = elsewhere.first {
         throw ExitStatus.noSpool.after(

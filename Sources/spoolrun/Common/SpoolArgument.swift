@@ -70,8 +70,12 @@ enum SpoolOpening {
 
   /// The spools of a command about jobs: the one that is named, by the command line or the environment, or `spool`, or
   /// those of the person's gets.
-  /// - Parameter done: whether it is about jobs that are done, too.
-  static func openAll(_ named: String?, for use: SpoolUse, done: Bool = false) throws -> [Spool] {
+  /// - Parameters:
+  ///   - done: whether it is about jobs that are done, too.
+  ///   - mayBeNone: whether the command has something to do, too, if none of the gets has left a spool.
+  static func openAll(
+    _ named: String?, for use: SpoolUse, done: Bool = false, mayBeNone: Bool = false
+  ) throws -> [Spool] {
     if let location = named ?? environmentLocation {
       if let own = try OwnSpools.open(location, for: use) { return [own] }
     } else if isAboutGets {
@@ -82,7 +86,7 @@ enum SpoolOpening {
           "no spool is named, so this is about your gets: \(places); `spoolrun get` in its directory goes on with one",
           .info)
       }
-      if !own.isEmpty { return own }
+      if !own.isEmpty || mayBeNone { return own }
     }
     return [try open(named, for: use)]
   }
@@ -124,9 +128,9 @@ struct SpoolOption: ParsableArguments {
   }
 
   /// The same, and what gets have fetched into the current directory. Then there may be no spool at all.
-  func openAllAndFetched(for use: SpoolUse) throws -> (spools: [Spool], fetched: [GetRecords.Fetched]) {
+  func openAllAndFetched() throws -> (spools: [Spool], fetched: [GetRecords.Fetched]) {
     let fetched = spool == nil && SpoolOpening.isAboutGets ? try OwnSpools.fetchedHere() : []
-    return (fetched.isEmpty ? try openAll(for: use, done: true) : try OwnSpools.open(for: use, done: true), fetched)
+    return (try SpoolOpening.openAll(spool, for: .reading, done: true, mayBeNone: !fetched.isEmpty), fetched)
   }
 }
 

@@ -52,13 +52,13 @@ struct Clean: ParsableCommand {
     var isComplete = true
     let isAboutGets = spool.location == nil && SpoolOpening.isAboutGets
     let hasFetched = try isAboutGets && !OwnSpools.fetchedHere().isEmpty
+    // First of all, root becomes the person.
+    let spools = try SpoolOpening.openAll(spool.location, for: .changing, mayBeNone: hasFetched)
     if hasFetched {
       for name in try OwnSpools.forgetMissing(isDry: dryRun) {
         Terminal.print("\(dryRun ? "would forget" : "forgot") \(escaped(name)): a get has fetched it, and it is gone")
       }
     }
-    let spools =
-      hasFetched ? try OwnSpools.open(for: .changing) : try SpoolOpening.openAll(spool.location, for: .changing)
     for spool in spools { try clean(spool, &isComplete) }
     if !isComplete { throw ExitStatus.inputOutput.code }
   }

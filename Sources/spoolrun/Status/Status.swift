@@ -146,13 +146,9 @@ struct JobTelling {
         isFound = true
       }
       if isFound { continue }
-      if spools.isEmpty {
-        Terminal.error("\(escaped(bytes)): nothing of this name was fetched here\(doubt(bytes))")
-        isComplete = false
-        continue
-      }
       let places = spools.map { escaped($0.location) }.joined(separator: ", ")
-      Terminal.error("\(escaped(bytes)): no such job in \(places)\(doubt(bytes))")
+      let what = spools.isEmpty ? "nothing of this name was fetched here" : "no such job in \(places)"
+      Terminal.error("\(escaped(bytes)): \(what)\(doubt(bytes))")
       isComplete = false
     }
     if !isComplete { throw ExitStatus.givenUp.code }
@@ -246,7 +242,7 @@ struct Explain: ParsableCommand {
       }
     }
     if jobs.isEmpty { return }
-    let (spools, fetched) = try spool.openAllAndFetched(for: .reading)
+    let (spools, fetched) = try spool.openAllAndFetched()
     try JobTelling(spools: spools, fetched: fetched) { _ in
       ", and no failure code of this name: `spoolrun explain` lists them"
     }.tell(of: jobs)

@@ -22,19 +22,11 @@ struct FetchedFiles: Sendable {
   }
 
   func answer(_ fetched: GetRecords.Fetched) -> VerifyAnswer {
-    let (name, size) = (escaped(fetched.done.receipt.output), fetched.done.verified.size)
-    var read: UInt64 = 0
-    progress.count { progress in
-      progress.begun += 1
-      progress.known &+= size
-    }
-    // A file that has changed need not be read any further.
-    defer { progress.count { $0.read &+= size > read ? size - read : 0 } }
+    let name = escaped(fetched.done.receipt.output)
     let check: PayloadCheck
     do throws(SpoolError) {
-      check = try GetRecords.check(fetched) { bytes in
-        read += UInt64(bytes.count)
-        progress.count { $0.read &+= UInt64(bytes.count) }
+      check = try progress.following(fetched.done) { (note) throws(SpoolError) in
+        try GetRecords.check(fetched, note: note)
       }
     } catch {
       return VerifyAnswer(isGood: false, line: "\(name): cannot be checked: \(error)")
@@ -47,19 +39,19 @@ struct FetchedFiles: Sendable {
     case .changed(let mismatch): flaw = "changed: \(mismatch.text)"
     case .unreadable(let error): flaw = "unreadable: \(error.errno)"
     case .present, .sound:
-      let digests = Fields().with(fetched.done.verified.digests).text
-      return VerifyAnswer(line: isVerbose ? "\(name): sound: size=\(size) \(digests)" : nil)
+      return VerifyAnswer(line: isVerbose ? "\(name): sound: \(fetched.facts)" : nil)
     }
     return VerifyAnswer(isGood: false, line: "\(name): \(flaw); `spoolrun get --overwrite` with its URL gets it again")
   }
 }
 
 extension GetRecords.Fetched {
+  fileprivate var facts: String { "size=\(done.verified.size) \(Fields().with(done.verified.digests).text)" }
+
   /// Where the file is from, for a person.
   var story: String {
     let time = done.time.map { " \($0)" } ?? ""
     let place = url.map { " from \(escaped($0))" } ?? ""
-    let digests = Fields().with(done.verified.digests).text
-    return "\(escaped(done.receipt.output)): fetched\(time)\(place); size=\(done.verified.size) \(digests)"
+    return "\(escaped(done.receipt.output)): fetched\(time)\(place); \(facts)"
   }
 }

@@ -168,20 +168,11 @@ struct PayloadReader: Sendable {
   private func flaw(_ found: Journal.Done, _ take: (UnsafeRawBufferPointer) -> Void = { _ in }) throws(SpoolError)
     -> Flaw?
   {
-    let size = found.verified.size
-    var read: UInt64 = 0
-    progress.count { progress in
-      progress.begun += 1
-      progress.known &+= size
-    }
-    // A payload that has changed need not be read any further.
-    defer { progress.count { $0.read &+= size > read ? size - read : 0 } }
-    let root = try OutputRoot(directory ?? found.receipt.directory, spool: spool)
-    let check = try root.check(found.receipt, found.verified) { bytes in
-      let count = UInt64(bytes.count)
-      read += count
-      progress.count { $0.read &+= count }
-      take(bytes)
+    let check = try progress.following(found) { (note) throws(SpoolError) in
+      try OutputRoot(directory ?? found.receipt.directory, spool: spool).check(found.receipt, found.verified) { bytes in
+        note(bytes)
+        take(bytes)
+      }
     }
     switch check {
     case .missing: return Flaw(text: "missing: \(escaped(found.receipt.output))", isMissing: true)
@@ -269,4 +260,23 @@ final class VerifyProgress: Sendable {
 
   var now: VerifyPicture.Progress { state.withLock { $0 } }
   func count(_ change: (inout VerifyPicture.Progress) -> Void) { state.withLock { change(&$0) } }
+
+  /// Counts a file that is checked, and its bytes.
+  /// - Parameter check: calls what it is given with each block that was read.
+  func following(
+    _ done: Journal.Done, _ check: (_ note: (UnsafeRawBufferPointer) -> Void) throws(SpoolError) -> PayloadCheck
+  ) throws(SpoolError) -> PayloadCheck {
+    let size = done.verified.size
+    var read: UInt64 = 0
+    count { progress in
+      progress.begun += 1
+      progress.known &+= size
+    }
+    // A file that has changed need not be read any further.
+    defer { count { $0.read &+= size > read ? size - read : 0 } }
+    return try check { bytes in
+      read += UInt64(bytes.count)
+      count { $0.read &+= UInt64(bytes.count) }
+    }
+  }
 }

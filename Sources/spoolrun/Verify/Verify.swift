@@ -61,7 +61,7 @@ struct Verify: ParsableCommand {
     let isCheck = sums == nil && !pieces && !refetch
     let (spools, fetched) =
       isCheck
-      ? try spool.openAllAndFetched(for: .reading)
+      ? try spool.openAllAndFetched()
       : (try spool.openAll(for: refetch ? .changing : .reading, done: true), [])
     let progress = VerifyProgress()
     var picture = VerifyPicture()
