@@ -160,8 +160,23 @@ class Batch:
         """Runs workers until nothing is due; workers that are killed are replaced."""
         end = time.monotonic() + LIMIT
         trial = self.trials[0]
+        self.wake_servers()
         await asyncio.gather(*(self.work_on(end, number) for number in range(trial.workers)))
         self.look()
+
+    def servers(self) -> list[Path]:
+        """The files of servers that rest."""
+        return [file for file in self.spool.glob("servers/*") if b"\nrests: " in file.read_bytes()]
+
+    def wake_servers(self) -> None:
+        """Ends all rests, as a person does by a touch."""
+        for file in self.servers():
+            file.touch()
+
+    def rests(self, dropped: Dropped) -> bool:
+        """Whether a server of the job rests: on a busy machine, a short timeout may end a connect."""
+        hosts = {dropped.play.url(url).split("/")[2].encode() for url in dropped.job.urls}
+        return any(host in file.read_bytes() for file in self.servers() for host in hosts)
 
     async def work_on(self, end: float, number: int) -> None:
         while True:
@@ -434,7 +449,7 @@ class Batch:
                 self.found(dropped, "two places", f"in {states}")
             elif states and dropped.is_cancelled:
                 self.found(dropped, "cancelled", f"and yet in {states[0]}")
-            elif states and states[0] in ("cur", "new"):
+            elif states and (states[0] == "cur" or states[0] == "new" and not self.rests(dropped)):
                 self.found(dropped, "left", f"in {states[0]} after a run")
             if dropped.name in outputs and states != ["done"] and not dropped.was_moved:
                 self.found(dropped, "early", f"its payload is there, and it is in {states}")
