@@ -136,7 +136,7 @@ package struct ServerFiles: Sendable {
   }
 
   static let directory = Path("servers")
-  /// More files are not read, and none is made.
+  /// A worker reads no more files.
   package static let most = 1000
   private static let longest = 4096
   private static let kept: Int64 = 7 * 86_400
@@ -168,12 +168,12 @@ package struct ServerFiles: Sendable {
   }
 
   /// Those of the user whose workers run here. Others are as those that cannot be read.
-  package func all() throws(SpoolError) -> [Seen] {
+  package func all(most: Int = most) throws(SpoolError) -> [Seen] {
     guard try stamp() != nil else { return [] }
     let file = try spool.system.open(spool.root, Self.directory, O_RDONLY | O_DIRECTORY)
     let stream = DirectoryStream(file)
     var found: [Seen] = []
-    while found.count < Self.most, let name = try stream.next() {
+    while found.count < most, let name = try stream.next() {
       if name.isIgnored { continue }
       if let seen = try read(name) { found.append(seen) }
     }
@@ -221,14 +221,14 @@ package struct ServerFiles: Sendable {
   /// Removes the files of some servers, so that their rests end.
   /// - Returns: how many there were.
   package func forget(where isMeant: (ServerNote) -> Bool) throws(SpoolError) -> Int {
-    let meant = try all().filter { $0.note.map(isMeant) ?? false }
+    let meant = try all(most: .max).filter { $0.note.map(isMeant) ?? false }
     for seen in meant { try spool.system.unlinkIfPresent(spool.root, path(seen.name)) }
     return meant.count
   }
 
   /// Removes the files that have had nothing to say for a week.
   package func sweep() throws(SpoolError) {
-    for seen in try all() where seen.modified < spool.now().seconds - Self.kept {
+    for seen in try all(most: .max) where seen.modified < spool.now().seconds - Self.kept {
       try spool.system.unlinkIfPresent(spool.root, path(seen.name))
     }
   }

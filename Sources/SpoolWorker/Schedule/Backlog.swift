@@ -137,7 +137,12 @@ struct Backlog {
   private mutating func take(_ host: String) -> Choice {
     read -= 1
     let choice = byHost[host]!.removeFirst()
-    if byHost[host]!.isEmpty { byHost[host] = nil }
+    if byHost[host]!.isEmpty {
+      byHost[host] = nil
+    } else if byHost[host]!.startIndex >= Self.lookAhead {
+      // A slice keeps what was taken from its front.
+      byHost[host] = Array(byHost[host]!)[...]
+    }
     return choice
   }
 }
@@ -174,7 +179,8 @@ struct PrioritisedBacklog {
   /// Whether a job of high priority waits, perhaps for the slot of another job.
   var isUrgent: Bool { !high.isEmpty }
 
-  var hasRoom: Bool { normal.count <= Self.horizon - Self.piece && low.count < Self.horizon }
+  /// What is read counts as normal until it is looked at, and may all turn out to be low.
+  var hasRoom: Bool { normal.count + low.count <= Self.horizon - Self.piece }
   var hasUrgentRoom: Bool { high.count <= Self.horizon - Self.piece }
 
   var isSomethingPassedOver: Bool { !passedOver.isEmpty }

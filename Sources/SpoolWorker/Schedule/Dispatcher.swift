@@ -50,6 +50,7 @@ final class Dispatcher {
   // MARK: what to look at
 
   func requestPass() { scheduler.requestPass() }
+  func requestDuePass() { scheduler.requestDuePass(at: LoopExecutor.milliseconds(), spool.now().seconds) }
   func requestPeriodicPass() { scheduler.requestPeriodicPass(at: LoopExecutor.milliseconds()) }
 
   /// Whether a pass is due, or another host may have changed a directory.
@@ -189,7 +190,9 @@ final class Dispatcher {
     // A job that was moved away may be back in new/ and may have been skipped because of its lock. A job of the same
     // name that was dropped meanwhile can run now, unless the claim stays, which has priority over `new/`.
     let isGone = !attempt.claim.isOpen || end.fate == .cancelled
-    if end.fate == .moved || end.hasDropped || ended.isDroppedAnew && isGone { scheduler.willBeDue(at: 0) }
+    if end.fate == .moved || end.hasDropped || ended.isDroppedAnew && isGone {
+      for directory in [Directory.new, .urgent] { scheduler.willBeDue(at: 0, in: directory) }
+    }
     WorkerLoop.wakeUp()
   }
 }

@@ -81,11 +81,13 @@ struct Lookout {
   mutating func lookForUrgent(_ scheduler: inout Scheduler) throws(SpoolError) {
     scheduler.addDue(at: spool.now().seconds)
     let now = LoopExecutor.milliseconds()
-    guard now - urgent.lookedAt >= Self.urgentInterval, !scheduler.backlog.isUrgent else { return }
+    // While some are in hand, a pass reads all of them again.
+    let interval = scheduler.backlog.isUrgent ? 4 * Self.urgentInterval : Self.urgentInterval
+    guard now - urgent.lookedAt >= interval else { return }
     let modified = try spool.modified(.urgent)
     // Two changes within a second cannot be told apart.
     let isNew = modified != urgent.modified || modified.map { $0 >= spool.now().seconds - 1 } ?? false
-    if isNew { scheduler.passes.requestUrgent() }
+    if isNew { scheduler.passes.request([.urgent]) }
     urgent = (now, modified)
   }
 
@@ -169,7 +171,7 @@ struct Lookout {
     case .candidate(let candidate): return candidate
     // In the next second, because the lease may end by a clock that is read once a second.
     case .held(let claim, let end): scheduler.hold(claim, until: end + 1)
-    case .later(let time): scheduler.willBeDue(at: time)
+    case .later(let time): scheduler.willBeDue(at: time, in: directory)
     case .nothing: break
     }
     return nil

@@ -21,7 +21,7 @@ struct Passes: Equatable {
   /// Requests a pass over each directory that starts after this call.
   mutating func request() { requested = Set(Self.directories) }
 
-  mutating func requestUrgent() { requested.insert(.urgent) }
+  mutating func request(_ directories: Set<Directory>) { requested.formUnion(directories) }
 
   /// Requested passes that may begin. A running pass ends first; if it were restarted, a long one would never end.
   var ready: [Directory] { Self.directories.filter { requested.contains($0) && !running.contains($0) } }

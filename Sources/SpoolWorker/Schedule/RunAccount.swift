@@ -110,10 +110,10 @@ struct RunEnd {
   /// Whether the jobs that could not start still exist. Jobs that wait for space are not in the backlog, but were seen
   /// a moment ago.
   private func isAnyCandidateLeft() throws(SpoolError) -> Bool {
-    for candidate in scheduler.backlog.candidates {
+    for candidate in scheduler.backlog.candidates + scheduler.slots.outputs.candidates {
       if try spool.status(candidate.origin, candidate.name) != nil { return true }
     }
-    return scheduler.backlog.isEmpty
+    return scheduler.hasNoCandidates
   }
 
   /// - Parameter unsettled: how many dropped files were left because they may still be written.

@@ -168,7 +168,7 @@ package final class Worker {
     {
       return .servers
     }
-    if scheduler.backlog.isEmpty { return scheduler.onlySpaceIsWantedFor ? .space : nil }
+    if scheduler.hasNoCandidates { return scheduler.onlySpaceIsWantedFor ? .space : nil }
     return admission.obstacle
   }
 

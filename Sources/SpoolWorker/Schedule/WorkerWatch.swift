@@ -45,7 +45,8 @@ extension Worker {
       if !self.environment.servers.rests.isEmpty { return 2000 }
       self.rest()
       let beat = max(self.account.presence.untilBeat(at: now, in: spool), self.untilTick(at: now))
-      let most = min(scheduler.untilPass(at: now), outage.nextLook - now, scheduler.untilDue(at: spool.now().seconds))
+      let most = min(
+        scheduler.untilPass(at: now), outage.nextLook - now, scheduler.untilDue(at: now, spool.now().seconds))
       return min(most, beat, end.nextLook(at: now))
     }
     // Jobs that wait in a spool that was replaced do not count for this run.
@@ -113,10 +114,8 @@ extension Worker {
       noteLimit(of: watch)
     }
     dispatcher.lookForSpace()
-    let scheduler = dispatcher.scheduler
-    if scheduler.isDue(at: spool.now().seconds) || scheduler.wantsPass(at: now, isStale: false) {
-      dispatcher.requestPass()
-    }
+    if dispatcher.scheduler.wantsPass(at: now, isStale: false) { dispatcher.requestPass() }
+    dispatcher.requestDuePass()
     return looksAtAll
   }
 

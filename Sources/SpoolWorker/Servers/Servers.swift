@@ -314,7 +314,8 @@ private final class ServerNotes {
   private func readAll() throws(SpoolError) -> [(String, ServerFiles.Seen?)] {
     let all = try files.all()
     let names = Set(all.map(\.name))
-    let gone = known.filter { !names.contains($0.key) }
+    // Of too many files, each time others may be read.
+    let gone = all.count < ServerFiles.most ? known.filter { !names.contains($0.key) } : [:]
     for name in gone.keys { known[name] = nil }
     return all.compactMap { take($0) } + gone.values.compactMap { $0.note.map { ($0.server, nil) } }
   }

@@ -16,14 +16,14 @@ import Testing
     scheduler.willBeDue(choice("b:beta.1.2"), at: 50)
     scheduler.willBeDue(choice("b:beta.1.2"), at: 160)
     #expect(!scheduler.isDue(at: 1000), "no pass is wanted for them")
-    #expect(scheduler.untilDue(at: 40) == 60_000)
+    #expect(scheduler.untilDue(at: 0, 40) == 60_000)
     scheduler.addDue(at: 99)
     #expect(scheduler.backlog.isEmpty)
     scheduler.addDue(at: 100)
     #expect(scheduler.backlog.candidates.map(\.name.display) == ["a:beta.1.2"])
-    #expect(scheduler.untilDue(at: 100) == 60_000)
+    #expect(scheduler.untilDue(at: 0, 100) == 60_000)
     scheduler.addDue(at: 160)
-    #expect(scheduler.backlog.candidates.count == 2 && scheduler.untilDue(at: 160) == Scheduler.interval)
+    #expect(scheduler.backlog.candidates.count == 2 && scheduler.untilDue(at: 0, 160) == Scheduler.interval)
   }
 
   /// It is not even opened: its owner's locks prove nothing here, and its last heartbeat is young.

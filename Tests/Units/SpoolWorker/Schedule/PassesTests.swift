@@ -53,7 +53,7 @@ import Testing
   /// `urgent/` is read by itself, also while the others are.
   @Test func urgentOnesAreReadByThemselves() {
     var passes = Passes()
-    passes.requestUrgent()
+    passes.request([.urgent])
     #expect(begin(&passes) == [.urgent])
     let none = passes.next()
     #expect(none == nil && passes.areRunning && !passes.areOthersRunning && !passes.areSettled)
