@@ -213,6 +213,7 @@ package final class Spool: Sendable {
   /// The names of a job's file in a directory. They may have any number, see ``JobSearch/number(ofTry:)``, or none.
   func names(of status: FileStatus, like job: JobName, in directory: Directory) throws(SpoolError) -> [FileName] {
     let stream = try stream(directory)
+    let job = ClaimName(job.fileName)?.job ?? job
     var names: [FileName] = []
     while let name = try stream.next() {
       // A person may have left the owner on.
@@ -421,10 +422,33 @@ extension Spool {
     }
   }
 
+  /// Removes a name of a job where another job may get that name at any moment. So it is looked at again where nobody
+  /// else sees it.
+  /// - Parameter isDouble: the job must keep a name. One in `tmp/` does not count: a dropper is about to remove it. Of two
+  ///   who see each other's name, both would remove theirs without the second look.
+  /// - Returns: whether the job has lost this name.
+  @discardableResult
+  func remove(_ path: Path, of job: FileStatus, isDouble: Bool = false) throws(SpoolError) -> Bool {
+    guard try system.statusIfPresent(root, path)?.isSameFile(as: job) == true else { return true }
+    if isDouble, try !hasOtherName(job, than: path) { return false }
+    let former = temporary(FileName("moved"))
+    do throws(SpoolError) {
+      try system.rename(root, path, former)
+    } catch {
+      if isDouble, error.errno != .noSuchFileOrDirectory { throw error }
+      try system.unlink(root, path, of: job)
+      return true
+    }
+    var goes = try system.status(root, former).isSameFile(as: job)
+    if goes, isDouble { goes = try hasOtherName(job, than: path) }
+    if goes { try system.unlink(root, former) } else { try giveBack(former, at: path, job) }
+    return goes
+  }
+
   private func moveByLink(_ from: Path, _ to: Path, in directory: Int32) throws(SpoolError) {
-    // A name in `cur/` or `tmp/` is one process's, and gets no other job.
-    let isShared =
-      directory == root && ![Path(.cur), Path(.tmp)].contains { from.bytes.starts(with: $0.bytes + [0x2F]) }
+    // A name in `tmp/` is one process's, and gets no other job.
+    let isJob = directory == root && from.directory != .tmp
+    let isShared = isJob && from.directory != .cur
     let moved = try system.status(directory, from)
     do throws(SpoolError) {
       try system.link(directory, from, directory, to)
@@ -433,34 +457,40 @@ extension Spool {
     }
     let former = temporary(FileName("moved"))
     do throws(SpoolError) {
-      if isShared {
-        // A worker may have taken the job meanwhile, and another one was dropped by its name.
-        guard try system.status(root, from).isSameFile(as: moved) else {
+      if isJob {
+        // A worker may have taken the job meanwhile, and another one was dropped or claimed by its name.
+        let now = try system.status(root, from)
+        guard now.isSameFile(as: moved) else {
           throw SpoolError(call: .rename, path: from.display, errno: .noSuchFileOrDirectory)
         }
-        try system.rename(root, from, former)
-      } else {
-        try system.unlink(directory, from)
+        // A person has moved it on, and a worker has taken its two names for half a claim.
+        if now.links == 1 { return try moveByLink(from, to, in: root) }
       }
+      if isShared { try system.rename(root, from, former) } else { try system.unlink(directory, from) }
     } catch  where error.errno == .noSuchFileOrDirectory {
       // Somebody else has moved it elsewhere at the same moment, and was faster. Or the move was completed for us, and
       // the new name is the only one.
       guard let status = try? system.status(directory, to), status.isSameFile(as: moved), status.links > 1 else {
         return
       }
-      // The other name may be that in `tmp/`, which a dropper is about to remove. Where that cannot be seen, two names
-      // are a move that somebody completes.
-      // That of a receipt may be in the archive.
-      let isReceipt = from.bytes.starts(with: Path(.done).bytes + [0x2F])
-      if directory == root, !isReceipt, (try? hasOtherName(status, than: to)) != true { return }
-      try? system.unlink(directory, to, of: moved)
+      // The other name of a receipt may be in the archive.
+      if directory != root || from.directory == .done {
+        try? system.unlink(directory, to, of: moved)
+      } else if try !remove(to, of: moved, isDouble: true) {
+        return
+      }
       throw SpoolError(call: .rename, path: from.display, errno: .noSuchFileOrDirectory)
     } catch {
       // The job has moved, and its old name could not be removed. It must not be moved again because of that; the next
-      // claim removes the old name.
+      // claim removes the old name. But a worker that lives would go on with a job that a person holds.
+      if from.directory == .cur, to.directory == .hold, try remove(to, of: moved, isDouble: true) { throw error }
       return
     }
-    if !isShared { return }
+    if isShared { try discard(former, of: moved, from, to) }
+  }
+
+  /// Removes the former name of a job that was moved by a link, or gives it back.
+  private func discard(_ former: Path, of moved: FileStatus, _ from: Path, _ to: Path) throws(SpoolError) {
     if try system.status(root, former).isSameFile(as: moved),
       try system.statusIfPresent(root, to)?.isSameFile(as: moved) ?? false
     {
@@ -469,10 +499,14 @@ extension Spool {
       return
     }
     // Or since then; or a worker has taken it by its new name, and it has come back to the old one.
-    do throws(SpoolError) { try moveByLink(former, from, in: root) } catch  where error.errno == .fileExists {
+    try giveBack(former, at: from, moved)
+  }
+
+  private func giveBack(_ former: Path, at path: Path, _ job: FileStatus) throws(SpoolError) {
+    do throws(SpoolError) { try moveByLink(former, path, in: root) } catch  where error.errno == .fileExists {
       // What had the name for a moment was an edit's text, which has given way to the job already.
-      if try system.status(root, from).isSameFile(as: moved) { return try system.unlink(root, former) }
-      try putBack(former, at: from)
+      if try system.status(root, path).isSameFile(as: job) { return try system.unlink(root, former) }
+      try putBack(former, at: path)
     }
   }
 
@@ -485,7 +519,7 @@ extension Spool {
     let own = try system.status(directory, from)
     guard try system.statusIfPresent(directory, to)?.isSameFile(as: own) ?? false else { throw error }
     // Nobody moves a job into `cur/` by link. Any other name may be the one that somebody is moving the file to.
-    if !from.bytes.starts(with: Path(.cur).bytes + [0x2F]), own.mayBeMoving(at: now()) {
+    if from.directory != .cur, own.mayBeMoving(at: now()) {
       throw SpoolError(call: .rename, path: from.display, errno: .noSuchFileOrDirectory, reason: "it is being moved")
     }
     try? system.unlink(directory, from)

@@ -207,6 +207,8 @@ struct Play {
 
   private func perform(_ gesture: Gesture, _ name: FileName, _ spool: Spool) throws {
     let outcome = try Steering(spool).perform(gesture, name)
+    // Nobody is told.
+    if world.isCurrentDead { return }
     if case .notFound = outcome { return }
     if case .moved(_, let place) = outcome, gesture == .hold { oracle.noteHeld(place) }
     world.tell("\(gesture.rawValue) \(name.display): \(GestureText.text(outcome))")

@@ -121,7 +121,9 @@ final class Oracle {
       linking[inode.number, default: []].insert(world.currentName)
     }
     guard let inode = change.inode ?? change.former, held.contains(inode.number) else { return }
-    if !world.currentName.hasPrefix("worker") {
+    // Two who had moved it at once by link and unlink, and took it back at once, may both give it its name again.
+    let comesBack = directory(.tmp)?.entries.values.contains { $0.inode === inode } ?? false
+    if !world.currentName.hasPrefix("worker") || comesBack {
       held.remove(inode.number)
     } else if change.inode != nil, [.done, .failed, .partial].contains(where: { directory($0) === change.directory }),
       let id = id(of: inode)
@@ -130,13 +132,14 @@ final class Oracle {
     }
   }
 
-  /// Who has made the last name of each file.
+  /// Who has made the last name of each file, and its first.
   private var movers: [UInt64: String] = [:]
+  private var makers: [UInt64: String] = [:]
 
   /// Whoever dropped the job was told that this failed, so it is gone unless somebody has taken it or moved it.
   func noteFailedDrop(_ id: Int) {
     let places = places()[id] ?? []
-    for place in places where movers[place.inode] == world.currentName {
+    for place in places where [movers, makers].allSatisfy({ $0[place.inode] == world.currentName }) {
       blame(id, "is in \(place.place), although its drop has failed")
     }
   }
@@ -156,7 +159,10 @@ final class Oracle {
     if changes.count == 2, changes.allSatisfy({ $0.inode != nil }) { exchanging.insert(world.currentName) }
     checkName(changes)
     changes.forEach(checkHeld)
-    for inode in changes.compactMap(\.inode) { movers[inode.number] = world.currentName }
+    for inode in changes.compactMap(\.inode) {
+      movers[inode.number] = world.currentName
+      makers[inode.number] = makers[inode.number] ?? world.currentName
+    }
     if changes.count == 1, let change = changes.first, change.inode == nil, let file = change.former,
       cancellers.contains(world.currentName), let id = Self.id(in: file.bytes)
     {
@@ -164,6 +170,13 @@ final class Oracle {
       let isHalf = file.links > 0
       if isHalf || places()[id] == nil { jobs[id, default: Job()].isCancelled = isHalf ? nil : true }
       world.tell("job \(id) cancelled")
+    }
+    // It may die before it has removed the job from `tmp/`.
+    if cancellers.contains(world.currentName),
+      changes.contains(where: { $0.inode != nil && $0.directory === directory(.tmp) }),
+      let file = changes.first(where: { $0.inode == nil })?.former, let id = Self.id(in: file.bytes)
+    {
+      jobs[id, default: Job()].isCancelled = nil
     }
     check(changed)
   }
@@ -262,14 +275,14 @@ final class Oracle {
     suspects = suspects.filter { wrongs[$0.key] != nil || exchanging.contains($0.value) }
     for (id, what) in wrongs.sorted(by: { $0.key < $1.key }) {
       if isLast { blame(id, what) }
+      let isTaken = directory(.tmp)?.entries.values.contains { self.id(of: $0.inode) == id } ?? false
       guard let name = suspects[id] else {
         suspects[id] = world.currentName
-        if directory(.tmp)?.entries.values.contains(where: { self.id(of: $0.inode) == id }) == true {
-          exchanged[id] = world.currentName
-        }
+        if isTaken { exchanged[id] = world.currentName }
         continue
       }
-      if name == world.currentName { blame(id, what) }
+      // A job that was taken to `tmp/` by mistake comes back after its place is free again.
+      if name == world.currentName, !isTaken || exchanged[id] != name { blame(id, what) }
     }
   }
 
@@ -283,6 +296,10 @@ final class Oracle {
       for (id, found) in places() where found.count > 1 { halved.insert(id) }
     }
     for (id, name) in exchanged where dead == nil || dead?.name == name && suspects[id] == name { excused.insert(id) }
+    // The job whose text is in the other one's place is there twice.
+    for (id, name) in suspects where exchanged.values.contains(name) && (dead == nil || dead?.name == name) {
+      excused.insert(id)
+    }
     if dead == nil { exchanged = [:] }
     if let dead { exchanging.remove(dead.name) } else { exchanging = [] }
   }

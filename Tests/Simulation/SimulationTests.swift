@@ -216,6 +216,17 @@ import Testing
     (35_760, false),
     // The same, where the edit finds its own text put back.
     (2255, false),
+    // A worker takes the new name of a half move out of `cur/`, which a person has moved on, for half a claim; then
+    // the old one goes.
+    (900_000_270, true), (900_001_113, true),
+    // After half of a claim has come back, a job that was moved with the owner's suffix is held, and runs.
+    (900_009_392, true),
+    // A move by link and unlink begins between two looks of a worker that claims the job.
+    (6337, false),
+    // Two who move a job at once see each other's new name, and both remove theirs.
+    (2834, false),
+    // What a failed drop removes is another job by then.
+    (900_023_065, true),
   ]
 
   @Test(arguments: former) func `what was found does not come back`(_ seed: UInt64, isWhole: Bool) async throws {

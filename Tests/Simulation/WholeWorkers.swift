@@ -123,7 +123,9 @@ struct WholeWorkers {
       guard let name = try spool.list(.done).randomElement(using: &world.generator),
         let bytes = try spool.contents(Path(.done, name), limit: Spool.maximumJobFile),
         let id = Oracle.id(in: bytes), servers.resource(id).versions.count == 1,
-        let file = files?.entries[payload(id)]?.inode, !file.bytes.isEmpty
+        let file = files?.entries[payload(id)]?.inode, !file.bytes.isEmpty,
+        // Nobody has taken the receipt away to have it looked at again.
+        self.spool.entries[Array("done".utf8)]?.inode.entries[Array(name.bytes)] != nil
       else { return }
       file.bytes[world.random(0...file.bytes.count - 1)] ^= 1
       file.durableBytes = file.bytes

@@ -172,6 +172,7 @@ final class World: @unchecked Sendable {
     problems.append(text)
   }
 
+  var isCurrentDead: Bool { current?.process.isDead ?? false }
   var currentName: String { current?.process.name ?? "" }
 
   // MARK: processes

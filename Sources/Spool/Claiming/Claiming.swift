@@ -217,9 +217,14 @@ extension Claims {
     let lines =
       (isRequeued ? JournalLine.requeued(now).text : "") + (isUrgencyNew ? JournalLine.urgent(now).text : "")
     if text.hasTornTail { try file.truncate(to: Int64(text.completeLength)) }
-    try file.write(Array(lines.utf8), at: Int64(text.completeLength))
+    do throws(SpoolError) {
+      try file.write(Array(lines.utf8), at: Int64(text.completeLength))
+    } catch {
+      // A job without a journal would count as one that is still written.
+      try? file.truncate(to: Int64(text.completeLength))
+      throw error
+    }
     candidate.isRequeueNoted = isRequeued
-    candidate.status = try file.status()
   }
 
   /// Undoes the claim's rename. Where another job has taken the name meanwhile, the file stays in `cur/`, to be taken

@@ -94,8 +94,8 @@ extension Claims {
   /// Opens the locked file for writing, unless it is open so already or is not this worker's. If it may not be written
   /// to, or another program has a lease on it at this moment (EWOULDBLOCK), it is not this worker's: a copy takes its
   /// place.
-  /// - Returns: false where the name leads to another file by now, the file's size has changed, or another worker has
-  ///   locked it.
+  /// - Returns: false where the name leads to another file by now, the file's size has changed, it has got another name
+  ///   (a move by link and unlink has begun), or another worker has locked it.
   func openForWriting(_ locked: inout LockedJob, at path: Path) throws(SpoolError) -> Bool {
     guard locked.isOurs, locked.writable == nil else { return true }
     var file: OwnedFile
@@ -108,8 +108,9 @@ extension Claims {
       return true
     }
     let status = try file.status()
-    guard status.isSameFile(as: locked.status), status.size == locked.status.size else { return false }
-    locked.status = status
+    guard status.isSameFile(as: locked.status), status.size == locked.status.size,
+      status.links <= locked.status.links
+    else { return false }
     let needsLock = locked.lock.lock == .shared
     if needsLock {
       // NFS. Of several that share the lock, at least the last one that gives its part back gets it alone.

@@ -49,7 +49,7 @@ package struct Drops {
       return target
     } catch {
       // Also out of `new`: a caller that is told of an error drops the job again.
-      try? spool.system.unlink(spool.root, file.path, of: status)
+      _ = try? spool.remove(file.path, of: status)
       throw error.ofSpace(for: name.display)
     }
   }

@@ -134,7 +134,7 @@ struct JobEditor {
   /// link and unlink may just put it back there.
   private func putBack(_ draft: Path, at path: Path, instead own: FileStatus) throws(SpoolError) {
     for _ in 0..<5 {
-      try? spool.system.unlink(spool.root, path, of: own)
+      _ = try? spool.remove(path, of: own)
       do throws(SpoolError) {
         return try spool.moveNoReplace(draft, path)
       } catch  where error.errno == .fileExists {
@@ -184,7 +184,10 @@ struct JobEditor {
       try? spool.moveNoReplace(claim, place.path)
       throw error
     }
-    try spool.moveNoReplace(claim, target.path)
+    do throws(SpoolError) { try spool.moveNoReplace(claim, target.path) } catch  where error.errno == .fileExists {
+      // As a claim, it would run.
+      try spool.putBack(claim, at: target.path)
+    }
   }
 
   /// Has a job that a person is about to put back say that it is complete, where that makes a difference, so that it

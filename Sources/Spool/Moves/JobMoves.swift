@@ -66,6 +66,11 @@ extension JobMoves {
     case .cur:
       if try completeMove(job, source, status) { return false }
       try removeDropped(job, status)
+      // A claim that was given back, cut.
+      if try spool.names(of: status, like: job, in: .cur).count > 1 {
+        if status.mayBeMoving(at: now) { return false }
+        try removeClaims(source, status)
+      }
       return true
     case .new:
       if try isAlso(in: [.hold, .urgent], job, source, status, now) { return false }
@@ -106,7 +111,7 @@ extension JobMoves {
   private func completeMove(_ job: JobName, _ claim: Path, _ status: FileStatus) throws(SpoolError) -> Bool {
     for directory in [Directory.done, .failed, .partial, .standing, .hold]
     where try !spool.names(of: status, like: job, in: directory).isEmpty {
-      try spool.system.unlink(spool.root, claim, of: status)
+      try spool.remove(claim, of: status, isDouble: true)
       return true
     }
     return false
@@ -142,7 +147,7 @@ extension JobMoves {
     in directories: [Directory], _ job: JobName, _ source: Path, _ status: FileStatus, _ now: Timestamp
   ) throws(SpoolError) -> Bool {
     for directory in directories where try !spool.names(of: status, like: job, in: directory).isEmpty {
-      if !status.mayBeMoving(at: now) { try spool.system.unlink(spool.root, source, of: status) }
+      if !status.mayBeMoving(at: now) { try spool.remove(source, of: status, isDouble: true) }
       return true
     }
     return false
@@ -154,7 +159,7 @@ extension JobMoves {
   ) throws(SpoolError) {
     for directory in directories {
       for name in try spool.names(of: status, like: job, in: directory) where Path(directory, name) != source {
-        try spool.system.unlink(spool.root, Path(directory, name), of: status)
+        try spool.remove(Path(directory, name), of: status, isDouble: true)
       }
     }
   }
@@ -165,7 +170,7 @@ extension JobMoves {
     // A claim may have got a number. A file that was renamed to the claim's name already is not its own double.
     for name in try spool.list(.cur) where Path(.cur, name) != source {
       guard let other = try spool.status(.cur, name), other.isSameFile(as: status) else { continue }
-      try spool.system.unlink(spool.root, source, of: status)
+      try spool.remove(source, of: status, isDouble: true)
       return true
     }
     return false
@@ -174,7 +179,7 @@ extension JobMoves {
   /// A move from `cur/` to `partial/`, seen from the new name, which may have a number: the claim goes.
   private func removeClaims(_ source: Path, _ status: FileStatus) throws(SpoolError) {
     for name in try spool.list(.cur) where Path(.cur, name) != source {
-      try spool.system.unlink(spool.root, Path(.cur, name), of: status)
+      try spool.remove(Path(.cur, name), of: status, isDouble: true)
     }
   }
 }

@@ -146,14 +146,13 @@ package struct Steering {
   }
 
   private func remove(_ place: JobPlace, _ name: FileName) throws(SpoolError) -> GestureOutcome {
-    do throws(SpoolError) {
-      if place.directory == .failed, try spool.status(.failed, name)?.isDirectory == false {
-        try removeRecord(of: name)
-      }
-      try spool.system.unlink(spool.root, place.path)
-    } catch  where error.errno == .isDirectory {
-      return .directory(place)
+    let file = try spool.system.status(spool.root, place.path)
+    guard file.inode == place.inode else {
+      throw SpoolError(call: .unlink, path: place.display, errno: .noSuchFileOrDirectory)
     }
+    if file.isDirectory { return .directory(place) }
+    if place.directory == .failed { try removeRecord(of: name) }
+    try spool.remove(place.path, of: file)
     // A worker that runs the job removes the data itself, and holds the lock until then.
     if let job = JobName(name) { try JobData(spool).removeOrphanedData(of: job) }
     return .removed(place)

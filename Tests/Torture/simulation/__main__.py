@@ -55,9 +55,9 @@ SPOOL = {
             ' planted("a claim overlooks half a move") || found.links <= candidate.status.links\n    else {',
         ),
         "a claim is opened for writing by its name alone": (
-            "    guard status.isSameFile(as: locked.status), status.size == locked.status.size else { return false }",
+            "    guard status.isSameFile(as: locked.status), status.size == locked.status.size,\n",
             '    guard planted("a claim is opened for writing by its name alone")\n'
-            "      || status.isSameFile(as: locked.status) && status.size == locked.status.size else { return false }",
+            "      || status.isSameFile(as: locked.status) && status.size == locked.status.size,\n",
         ),
         "a file that lacks its end is judged at once": (
             "      if origin.takesDrops, status.isYoung",
@@ -86,8 +86,8 @@ SPOOL = {
             '    if !planted("an edit\'s text is not made durable") { try fresh.fsync() }\n',
         ),
         "a failed drop leaves its job": (
-            "      try? spool.system.unlink(spool.root, file.path, of: status)\n      throw error.ofSpace",
-            '      if !planted("a failed drop leaves its job") { try? spool.system.unlink(spool.root, file.path, of: status) }\n      throw error.ofSpace',
+            "      _ = try? spool.remove(file.path, of: status)\n      throw error.ofSpace",
+            '      if !planted("a failed drop leaves its job") { _ = try? spool.remove(file.path, of: status) }\n      throw error.ofSpace',
         ),
         "hold and release replace": (
             "{ () throws(SpoolError) in try spool.moveNoReplace(place.path, target.path) }",
@@ -125,13 +125,25 @@ SPOOL = {
             'planted("a move removes what has its new name now") || status.isSameFile(as: moved), status.links > 1 else {',
         ),
         "a job that a worker has taken counts as moved": (
-            "        guard try system.status(root, from).isSameFile(as: moved) else {\n",
-            '        guard try system.status(root, from).isSameFile(as: moved) else {\n'
+            "        guard now.isSameFile(as: moved) else {\n",
+            '        guard now.isSameFile(as: moved) else {\n'
             '          if planted("a job that a worker has taken counts as moved") { return }\n',
         ),
         "a late drop counts as a move": (
-            "      if directory == root, !isReceipt, (try? hasOtherName(status, than: to)) != true { return }",
-            '      if !planted("a late drop counts as a move"), directory == root, !isReceipt, (try? hasOtherName(status, than: to)) != true { return }',
+            "    if isDouble, try !hasOtherName(job, than: path) { return false }",
+            '    let isDouble = isDouble && !planted("a late drop counts as a move")\n    if isDouble, try !hasOtherName(job, than: path) { return false }',
+        ),
+        "a half move begins while a job is claimed": (
+            "      status.links <= locked.status.links\n",
+            '      planted("a half move begins while a job is claimed") || status.links <= locked.status.links\n',
+        ),
+        "a move removes the last name": (
+            "        if now.links == 1 { return try moveByLink(from, to, in: root) }",
+            '        if now.links == 1, !planted("a move removes the last name") { return try moveByLink(from, to, in: root) }',
+        ),
+        "two who move a job both remove their name": (
+            "    if goes, isDouble { goes = try hasOtherName(job, than: path) }",
+            '    if goes, isDouble, !planted("two who move a job both remove their name") { goes = try hasOtherName(job, than: path) }',
         ),
         "two jobs have one name": (
             "      if !candidate.isNamed, try JobSearch(spool).isTaken(candidate.job, source) || isOfEntry(candidate) {",
