@@ -12,7 +12,7 @@ package final class SnapshotReader {
   private var snapshot: SpoolSnapshot
 
   /// - Parameters:
-  ///   - limit: the maximum number of jobs of each state to read; the others are only counted.
+  ///   - limit: the maximum number of jobs of each state to read, but for those that run; the others are only counted.
   ///   - receipts: the maximum number of receipts to read.
   ///   - now: by the clock of the file system; nil for what is known of it.
   package init(_ spool: Spool, limit: Int, receipts: Int = receiptsRead, now: Timestamp? = nil) {
