@@ -22,9 +22,9 @@ package final class ListReader {
     try self.init(ByteSource { try file.read(into: $0) }, options, directory: path.map { Self.directory(of: $0) })
   }
 
-  /// A list in memory, without files beside it.
+  /// A list in memory, which may be gzipped, without files beside it.
   package convenience init(contents: [UInt8], _ options: ListOptions) throws {
-    try self.init(ByteSource(contents), options, directory: nil)
+    try self.init(ByteSource(inflating: contents), options, directory: nil)
   }
 
   /// - Parameter directory: where the list is; nil where that is not known.
@@ -46,10 +46,11 @@ package final class ListReader {
     case .bagit:
       let manifest = try directory.flatMap { try BagManifest.beside($0) }
       if manifest == nil, !options.ignoresUnknown {
-        throw Defect(
-          line: nil,
-          reason:
-            "there is no manifest-sha256.txt or the like beside it: --ignore-unknown adds the files without digests")
+        let fact =
+          directory == nil
+          ? "its manifest, which is a file beside it, is not known here"
+          : "there is no manifest-sha256.txt or the like beside it"
+        throw Defect(line: nil, reason: "\(fact): --ignore-unknown adds the files without digests")
       }
       body = .lines(lines, BagItList(manifest: manifest))
     }
@@ -129,44 +130,71 @@ enum FormatGuess {
   }
 }
 
-/// The names that the jobs of one list want, or the outputs, and which of them several want.
-///
-/// They are kept as fingerprints, so that a million names fit 32 MiB.
-package struct ListNames: Sendable {
-  private var wanted: Set<Fingerprint> = []
-  /// Those that the list itself gives, and that so cannot be changed.
-  private var fixed: Set<Fingerprint> = []
-  private var contested: Set<Fingerprint> = []
-  /// The names that came in place of contested ones.
-  private var given: Set<Fingerprint> = []
+/// What the jobs of one list want, and which of it several want. A million fit 32 MiB, because of each only a hash is
+/// kept, with a key of this process.
+package protocol ListTable {
+  /// What several want, so that those for which it can be changed need something else.
+  var contested: Set<Int> { get }
+  /// What came in its place.
+  var given: Set<Int> { get set }
+
+  /// Whether a job wants it, or has it from the list.
+  func isWanted(_ text: Fingerprint) -> Bool
+}
+
+extension ListTable {
+  package func isContested(_ text: Fingerprint) -> Bool { contested.contains(text.low) }
+
+  /// Gives something in place of what is contested.
+  /// - Returns: whether no other job has or wants it.
+  package mutating func give(_ text: Fingerprint) -> Bool { !isWanted(text) && given.insert(text.low).inserted }
+}
+
+/// The names of jobs.
+package struct ListNames: ListTable {
+  private var wanted: Set<Int> = []
+  package private(set) var contested: Set<Int> = []
+  package var given: Set<Int> = []
 
   package init() {}
 
-  package mutating func want(_ name: [UInt8]) {
-    let print = Fingerprint(name)
-    if fixed.contains(print) || !wanted.insert(print).inserted { contested.insert(print) }
+  package mutating func want(_ name: Fingerprint) {
+    if !wanted.insert(name.low).inserted { contested.insert(name.low) }
   }
 
-  /// Takes note of a name that cannot be changed.
-  /// - Returns: whether no other such job has it.
-  package mutating func fix(_ name: [UInt8]) -> Bool {
-    let print = Fingerprint(name)
-    if wanted.contains(print) { contested.insert(print) }
-    return fixed.insert(print).inserted
+  package func isWanted(_ name: Fingerprint) -> Bool { wanted.contains(name.low) }
+}
+
+/// The outputs of jobs, and the jobs that have them.
+package struct ListOutputs: ListTable {
+  /// By the output; the lowest bit says whether the list itself gives it, so that it cannot be changed.
+  private var first: [Int: Int] = [:]
+  /// The further jobs of an output: nearly always none.
+  private var others: Set<Fingerprint> = []
+  package private(set) var contested: Set<Int> = []
+  package var given: Set<Int> = []
+
+  package init() {}
+
+  package enum Finding { case new, repeated, taken }
+
+  /// Takes note of a job.
+  /// - Parameters:
+  ///   - job: all that it asks for.
+  ///   - isFixed: whether the list itself gives the output.
+  /// - Returns: also whether the list gives another job the same.
+  package mutating func note(_ output: Fingerprint, of job: Fingerprint, isFixed: Bool) -> Finding {
+    let bit = isFixed ? 1 : 0
+    guard let known = first[output.low] else {
+      first[output.low] = job.low & ~1 | bit
+      return .new
+    }
+    if known & ~1 == job.low & ~1 || !others.insert(job).inserted { return .repeated }
+    first[output.low] = known | bit
+    if known & bit == 1 { return .taken }
+    contested.insert(output.low)
+    return .new
   }
 
-  /// Whether several jobs want a name, so that those for which it can be changed need others.
-  package var isAnyContested: Bool { !contested.isEmpty }
-
-  package func isContested(_ name: [UInt8]) -> Bool { contested.contains(Fingerprint(name)) }
-
-  /// Whether a job wants it, or has it from the list.
-  package func isWanted(_ name: [UInt8]) -> Bool {
-    let print = Fingerprint(name)
-    return wanted.contains(print) || fixed.contains(print)
-  }
-
-  /// Gives a name in place of a contested one.
-  /// - Returns: whether no other job has or wants it.
-  package mutating func give(_ name: [UInt8]) -> Bool { !isWanted(name) && given.insert(Fingerprint(name)).inserted }
+  package func isWanted(_ output: Fingerprint) -> Bool { first[output.low] != nil }
 }

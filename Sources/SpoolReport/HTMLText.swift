@@ -50,11 +50,8 @@ enum Shown {
   /// The longest text of a stranger that is shown, in characters.
   private static let longest = 300
 
-  static func name(_ name: FileName) -> String { name.display }
   static func text(_ text: String) -> String { text.count > longest ? text.prefix(longest) + "…" : text }
-  static func bytes(_ bytes: UInt64) -> String { shortBytes(bytes) }
   static func rate(_ rate: Double?) -> String { rate.map { shortRate($0) } ?? "–" }
-  static func seconds(_ seconds: Int64) -> String { shortDuration(seconds) }
   /// `2026-11-21 03:00`, in UTC.
   static func time(_ time: Timestamp) -> String {
     let text = time.description

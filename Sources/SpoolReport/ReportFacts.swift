@@ -13,6 +13,8 @@ package struct JobRecord: Sendable, Equatable {
 
     /// As the journal counts it; 0 if that is not known.
     package var number: UInt64 = 0
+    /// The one that tried; empty if that is not known.
+    package var worker = ""
     package var begun: Timestamp
     package var ended: Timestamp
     package var end = End.open
@@ -75,12 +77,12 @@ package struct JobRecord: Sendable, Equatable {
   private mutating func begin(_ line: ScannedLine) {
     guard let time = line.time else { return }
     let host = line.text("url").map { String(URLText($0).host.prefix(Self.longestHost)) } ?? ""
-    // An attempt has such a line for each mirror.
-    let number = line.number("attempt") ?? 0
-    if let last = attempts.indices.last, attempts[last].end == .open, attempts[last].number == number {
-      attempts[last].host = host
+    // An attempt has such a line for each mirror. After a worker that was killed, the next one has the same number.
+    let (number, worker) = (line.number("attempt") ?? 0, line.text("worker") ?? "")
+    if let last = attempts.last, last.end == .open, last.number == number, last.worker.exact == worker.exact {
+      attempts[attempts.count - 1].host = host
     } else {
-      attempts.append(Attempt(number: number, begun: time, ended: time, host: host))
+      attempts.append(Attempt(number: number, worker: worker, begun: time, ended: time, host: host))
     }
   }
 

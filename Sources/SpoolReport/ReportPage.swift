@@ -70,7 +70,7 @@ package struct ReportPage {
     let attempts = facts.hosts.values.reduce(0) { $0 + $1.done } + Int(facts.failures.total)
     let seconds = facts.hosts.values.reduce(0) { $0 + $1.seconds }
     var items: [(String, String)] = [
-      ("Done", Shown.number(facts.done.total)), ("Received", Shown.bytes(facts.bytes.total)),
+      ("Done", Shown.number(facts.done.total)), ("Received", shortBytes(facts.bytes.total)),
       ("Rate of a transfer", Shown.rate(seconds > 0 ? Double(facts.bytes.total) / Double(seconds) : nil)),
       ("Failed attempts", "\(Shown.number(facts.failures.total)) of \(Shown.number(attempts))"),
     ]
@@ -89,7 +89,7 @@ package struct ReportPage {
       "<figure><figcaption>\(title)</figcaption>\(Charts.bars(values, axis, kind: kind, shown: shown))</figure>\n"
     }
     let rows: [[HTMLText]] = (0..<axis.count).filter { bytes[$0] > 0 || done[$0] > 0 || failures[$0] > 0 }.map {
-      ["\(axis.label($0))", "\(Shown.bytes(bytes[$0]))", "\(Shown.number(done[$0]))", "\(Shown.number(failures[$0]))"]
+      ["\(axis.label($0))", "\(shortBytes(bytes[$0]))", "\(Shown.number(done[$0]))", "\(Shown.number(failures[$0]))"]
     }
     let table = ReportTable(
       caption: "By \(axis.unit), as numbers",
@@ -99,7 +99,7 @@ package struct ReportPage {
       ], rows: rows, otherwise: "nothing happened.")
     return """
       <p class="faint">What a job received counts where its attempt ended.</p>
-      \(figure("Bytes received by \(axis.unit)", bytes, "plain") { Shown.bytes($0) })\
+      \(figure("Bytes received by \(axis.unit)", bytes, "plain") { shortBytes($0) })\
       \(figure("Jobs done by \(axis.unit)", done, "good") { Shown.number($0) })\
       \(figure("Failed attempts by \(axis.unit)", failures, "bad") { Shown.number($0) })\
       <details><summary>The same as a table</summary>\(table.html)</details>
@@ -120,7 +120,7 @@ package struct ReportPage {
     let most = listed.compactMap(\.value.rate).max() ?? 1
     let rows: [[HTMLText]] = listed.map { host, sum in
       [
-        "\(Self.shown(host))", "\(Shown.number(sum.done))", "\(Shown.bytes(sum.bytes))", "\(Shown.rate(sum.rate))",
+        "\(Self.shown(host))", "\(Shown.number(sum.done))", "\(shortBytes(sum.bytes))", "\(Shown.rate(sum.rate))",
         Charts.meter((sum.rate ?? 0) / most), "\(Shown.number(sum.failures.total))",
       ]
     }
@@ -148,7 +148,7 @@ package struct ReportPage {
         "\(Shown.text(server.name))\(host)",
         "\(codes.link(server.rest.code))<br>\(Shown.text(escaped(server.rest.reason)))",
         "\(Shown.time(server.end))",
-        "\(Shown.seconds(silence)) of \(Shown.seconds(Int64(snapshot.patience)))",
+        "\(shortDuration(silence)) of \(shortDuration(Int64(snapshot.patience)))",
         Charts.meter(Double(silence) / Double(max(1, snapshot.patience)), kind: "bad"),
       ]
     }

@@ -13,8 +13,8 @@ struct JobSections {
     let longest = jobs.first?.seconds ?? 1
     let rows: [[HTMLText]] = jobs.map { job in
       [
-        "\(Shown.text(Shown.name(job.name)))<br><span class=\"faint\">\(ReportPage.shown(job.host))</span>",
-        "\(Shown.seconds(job.seconds))", "\(job.size.map { Shown.bytes($0) } ?? "–")",
+        "\(Shown.text(job.name.display))<br><span class=\"faint\">\(ReportPage.shown(job.host))</span>",
+        "\(shortDuration(job.seconds))", "\(job.size.map { shortBytes($0) } ?? "–")",
         Charts.waterfall(job, seconds: longest), "\(Self.course(of: job))",
       ]
     }
@@ -63,9 +63,9 @@ struct JobSections {
     let most = Double(jobs.first?.size ?? 1)
     let rows: [[HTMLText]] = jobs.map { job in
       [
-        "\(Shown.text(escaped(job.output ?? "")))", "\(Shown.bytes(job.size ?? 0))",
+        "\(Shown.text(escaped(job.output ?? "")))", "\(shortBytes(job.size ?? 0))",
         Charts.meter(Double(job.size ?? 0) / max(1, most)), "\(ReportPage.shown(job.host))",
-        "\(Shown.seconds(job.seconds))", "\(job.attempts.last.map { Shown.time($0.ended) } ?? "–")",
+        "\(shortDuration(job.seconds))", "\(job.attempts.last.map { Shown.time($0.ended) } ?? "–")",
       ]
     }
     return ReportTable(
@@ -80,7 +80,7 @@ struct JobSections {
   var oldest: HTMLText {
     let rows: [[HTMLText]] = facts.oldest.elements.map { job in
       [
-        "\(Shown.text(Shown.name(job.name)))", "\(Shown.seconds(now.seconds - job.since.seconds))",
+        "\(Shown.text(job.name.display))", "\(shortDuration(now.seconds - job.since.seconds))",
         "\(Self.state(of: job))", "\(job.attempts.count)",
         job.code.map { "\(codes.link($0)): \(Shown.text(escaped(job.reason ?? "")))" } ?? "–",
       ]
@@ -120,7 +120,7 @@ struct PersonSection {
     var notes: [HTMLText] = []
     for worker in snapshot.workers.prefix(100) {
       if !worker.isAlive {
-        let silence = Shown.seconds(snapshot.time.seconds - worker.beat.seconds)
+        let silence = shortDuration(snapshot.time.seconds - worker.beat.seconds)
         notes.append("<li>The worker \(worker.name) has given no sign of life for \(silence).</li>")
         continue
       }
@@ -166,7 +166,7 @@ struct PersonSection {
       let retry =
         job.isRecord ? "–" : "<code>\(advice.command(for: job.name, of: snapshot.location))</code>" as HTMLText
       return [
-        "\(Shown.text(Shown.name(job.name)))",
+        "\(Shown.text(job.name.display))",
         "<strong>\(codes.link(job.code ?? "unknown"))</strong><br>\(Shown.text(escaped(job.reason ?? "")))",
         retry, "\(job.attempts.last.map { Shown.time($0.ended) } ?? "–")",
       ]

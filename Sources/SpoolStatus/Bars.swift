@@ -88,7 +88,7 @@ struct BarLayout {
       if let label = longest(room) { return line(label, figures, hasBar: false) }
       if let label = longest(room + Self.timeWidth) { return line(label, figures, hasBar: false, hasTime: false) }
     }
-    return longest(width) ?? StyledLine(clipped(label.shortest, to: width, ellipsis: look.ellipsis), look, .bold)
+    return longest(width) ?? StyledLine(label.shortest, within: width, look, .bold)
   }
 
   private func line(_ name: StyledLine, _ figures: Figures, hasBar: Bool = true, hasTime: Bool = true) -> StyledLine {

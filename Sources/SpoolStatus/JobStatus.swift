@@ -82,7 +82,7 @@ package struct JobTarget: Sendable, Equatable {
   package init(_ request: JobRequest) {
     size = request.expected.size
     let url = request.urls.first.map { URLText($0.text) }.flatMap { $0.scheme.isEmpty ? nil : $0 }
-    server = url.map { "\($0.scheme)\($0.host)".lowercasedASCII }
+    server = url.map { ServerNote.shown("\($0.scheme)\($0.host)".lowercasedASCII) }
     let last = url?.lastName.map { String($0) }
     output = request.outputText(named: last).map { output in
       (request.root.map { "\($0.text):" } ?? "") + output

@@ -189,14 +189,17 @@ package final class JobStoryReader {
     JobStory(
       job: place.job, isJob: isJob, place: place.display, standing: standing,
       text: bytes.withUnsafeBytes { JobText($0) }, bytes: bytes, data: data, now: spool.now(),
-      waits: standing == .waiting || standing == .due ? try wait(of: place.job) : nil, spool: spool.location)
+      waits: standing == .waiting || standing == .due ? try wait(of: place) : nil, spool: spool.location)
   }
 
   /// What a job waits for; nil if that is a worker.
-  private func wait(of job: FileName) throws(SpoolError) -> String? {
+  private func wait(of place: JobPlace) throws(SpoolError) -> String? {
     if snapshot == nil { snapshot = try SnapshotReader(spool, limit: 1000, receipts: 0).read() }
     // Of a long list, not all are read.
-    guard let status = snapshot?.jobs.values.joined().first(where: { $0.name == job }) else { return "waits" }
+    let jobs = snapshot?.jobs.values.joined()
+    guard let status = jobs?.first(where: { $0.name == place.job && $0.directory == place.directory }) else {
+      return "waits"
+    }
     return status.waits?.cause == .worker ? nil : status.waits?.sentence
   }
 }

@@ -15,6 +15,9 @@ package func shortBytes(_ bytes: UInt64) -> String {
   return digits(value) + unit
 }
 
+/// `1 job`, `12 jobs`.
+package func jobCount(_ count: some BinaryInteger) -> String { count == 1 ? "1 job" : "\(count) jobs" }
+
 /// Three digits; four from 1000 on.
 private func digits(_ value: Double) -> String {
   func decimals(_ count: Int) -> String {

@@ -11,6 +11,9 @@ package struct RunPicture: Sendable {
   private var whole = RateMeter()
   /// The number of jobs that were seen running and have ended, and the bytes that they had.
   private var gone: (jobs: UInt64, bytes: UInt64) = (0, 0)
+  /// What each of the last ones had, while some of them wait for another attempt: such a job counts once.
+  private var returning: [FileName: UInt64] = [:]
+  private static let mostReturning = 10_000
   private var turns = 0
 
   package init() {}
@@ -25,15 +28,18 @@ package struct RunPicture: Sendable {
       gone.jobs += 1
       gone.bytes &+= job.bytes ?? 0
       meters[job.id] = nil
+      if returning.count < Self.mostReturning { returning[job.name] = job.bytes ?? 0 }
     }
     for job in progress.running {
+      if let bytes = returning.removeValue(forKey: job.name) { gone = (gone.jobs - 1, gone.bytes &- bytes) }
       if let bytes = job.bytes { meters[job.id, default: RateMeter()].add(bytes, at: milliseconds) }
     }
+    if progress.summary.waiting == 0 { returning = [:] }
     whole.add(progress.gained, at: milliseconds)
     self.progress = progress
     if progress.running.isEmpty, progress.waiting == 0 {
       before = progress.summary
-      gone = (0, 0)
+      (gone, returning) = ((0, 0), [:])
       whole = RateMeter()
     }
   }
@@ -83,9 +89,7 @@ package struct RunPicture: Sendable {
     }
     if shown < running.count, height > 1 {
       lines.append(
-        StyledLine(
-          clipped("\(look.ellipsis) and \(running.count - shown) more", to: width, ellipsis: look.ellipsis), look,
-          .faint))
+        StyledLine("\(look.ellipsis) and \(running.count - shown) more", within: width, look, .faint))
     }
     lines.append(
       layout.total(
@@ -97,7 +101,7 @@ package struct RunPicture: Sendable {
 
   private func idleLines(_ width: Int, _ height: Int, _ look: Look) -> [StyledLine] {
     func line(_ text: String, _ ink: Ink) -> StyledLine {
-      StyledLine(clipped(text, to: width, ellipsis: look.ellipsis), look, ink)
+      StyledLine(text, within: width, look, ink)
     }
     let count = progress.waiting
     let more = progress.moreWait ? "+" : ""

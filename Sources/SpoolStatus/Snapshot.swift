@@ -46,11 +46,8 @@ package struct SpoolSnapshot: Sendable {
     orderCount += 1
   }
 
-  /// The expected size of all running, retrying, interrupted and paused jobs, and of waiting ones that have data; nil
-  /// if one of them is not known.
-  package var total: UInt64? { progress?.total }
-
-  /// ``total``, with the bytes that these jobs have so far.
+  /// The expected size of all running, retrying, interrupted and paused jobs, and of waiting ones that have data, with
+  /// the bytes that they have so far; nil if one size is not known.
   package var progress: (bytes: UInt64, total: UInt64)? {
     var sum: (bytes: UInt64, total: UInt64) = (0, 0)
     if unreadBegun > 0 { return nil }
@@ -137,7 +134,7 @@ extension SpoolSnapshot {
       (
         "bytes",
         .object([
-          ("stored", .count(stored)), ("present", .count(progress?.bytes)), ("total", .count(total)),
+          ("stored", .count(stored)), ("present", .count(progress?.bytes)), ("total", .count(progress?.total)),
           ("rate", .rate(rate)),
           ("left", .count(secondsLeft)),
         ])
@@ -200,8 +197,7 @@ package struct ServerStatus: Sendable, Equatable {
   }
 
   package func line(now: Timestamp) -> String {
-    let count = jobs == 1 ? "1 job" : "\(jobs) jobs"
-    return sentence(now: now) + (jobs > 0 ? ": \(areMore ? "at least " : "")\(count)" : "")
+    sentence(now: now) + (jobs > 0 ? ": \(areMore ? "at least " : "")\(jobCount(jobs))" : "")
   }
 
   var json: JSONText {

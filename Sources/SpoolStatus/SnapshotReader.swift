@@ -12,7 +12,7 @@ package final class SnapshotReader {
   private var snapshot: SpoolSnapshot
 
   /// - Parameters:
-  ///   - limit: the maximum number of jobs of each state to read; the others are only counted.
+  ///   - limit: the maximum number of jobs of each state to read, but for those that run; the others are only counted.
   ///   - receipts: the maximum number of receipts to read.
   ///   - now: by the clock of the file system; nil for what is known of it.
   package init(_ spool: Spool, limit: Int, receipts: Int = receiptsRead, now: Timestamp? = nil) {
@@ -50,17 +50,18 @@ package final class SnapshotReader {
     try addClaims(running)
     try addPartial(partial.filter { !$0.isData })
     try addFailed(failed)
-    for name in smallest(paused, limit) {
+    for name in first(limit, of: paused, by: <) {
       if let job = try details(.hold, name, name, .paused) { snapshot.add(job) }
     }
     snapshot.counts[.paused, default: 0] += max(0, paused.count - limit)
     snapshot.counts[.waiting] = urgent.count + waiting.count
     let data = Set(partial.lazy.filter(\.isData).map(\.dataOwner))
     let begun = data.isEmpty ? [] : data.intersection(urgent + waiting)
-    addWaiting(smallest(urgent, limit), smallest(waiting, limit), begun: begun)
+    addWaiting(first(limit, of: urgent, by: <), first(limit, of: waiting, by: <), begun: begun)
     snapshot.counts[.done] = done.count
     for name in done.prefix(receipts) {
-      if try JobSearch(spool).job(.done, name)?.journal.publication.receipt?.unproven != nil { snapshot.unproven += 1 }
+      let text = try orNil(JobSearch(spool).job(.done, name), where: \.isUnreadable)
+      if text?.journal.publication.receipt?.unproven != nil { snapshot.unproven += 1 }
     }
     if receipts > 0 { snapshot.recent = try recent(done) }
     snapshot.free = spool.freeSpace()
@@ -98,10 +99,6 @@ package final class SnapshotReader {
     try orNil(spool.status(directory, name), on: .permissionDenied)
   }
 
-  private func smallest(_ names: [FileName], _ count: Int) -> [FileName] {
-    first(count, of: names) { $0 < $1 }
-  }
-
   /// The first `count` elements in that order, without sorting all of them.
   private func first<Element>(_ count: Int, of all: [Element], by precedes: (Element, Element) -> Bool) -> [Element] {
     if all.count <= count { return all.sorted(by: precedes) }
@@ -130,6 +127,8 @@ package final class SnapshotReader {
     }
     for (state, group) in claims {
       let sorted = group.sorted { $0.claim.job.fileName < $1.claim.job.fileName }
+      // All that run are read: their rates are summed up.
+      let limit = state == .running ? group.count : limit
       snapshot.counts[state, default: 0] += max(0, group.count - limit)
       for (file, claim) in sorted.prefix(limit) {
         guard var job = try details(.cur, file, claim.job.fileName, state) else { continue }
@@ -189,7 +188,7 @@ package final class SnapshotReader {
 
   private func addOrders(_ names: [FileName]) throws(SpoolError) {
     snapshot.orderCount += max(0, names.count - limit)
-    for name in smallest(names, limit) {
+    for name in first(limit, of: names, by: <) {
       do throws(SpoolError) {
         guard let status = try spool.status(.standing, name), let text = try JobSearch(spool).job(.standing, name)
         else { continue }

@@ -72,7 +72,7 @@ package struct StatusTable {
   }
 
   private func line(_ text: String, _ ink: Ink? = nil) -> StyledLine {
-    StyledLine(clipped(text, to: width, ellipsis: look.ellipsis), look, ink)
+    StyledLine(text, within: width, look, ink)
   }
 
   private func more(_ count: Int) -> [StyledLine] {
@@ -233,7 +233,7 @@ package struct StatusTable {
     var parts: [String] = []
     if !worker.isAlive { parts.append("silent for \(shortDuration(max(0, now.seconds - worker.beat.seconds)))") }
     if let report = worker.report {
-      parts.append(report.runs == 1 ? "runs 1 job" : "runs \(report.runs) jobs")
+      parts.append("runs \(jobCount(report.runs))")
       parts.append("started \(shortDuration(max(0, now.seconds - report.started.seconds))) ago")
     }
     return parts.joined(separator: ", ")

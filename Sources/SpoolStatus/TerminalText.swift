@@ -35,6 +35,11 @@ package struct StyledLine: Sendable {
     append(plain, ink)
   }
 
+  /// - Parameter sentence: cut at its end to `width` columns.
+  init(_ sentence: String, within width: Int, _ look: Look, _ ink: Ink? = nil) {
+    self.init(clipped(sentence, to: width, ellipsis: look.ellipsis), look, ink)
+  }
+
   package mutating func append(_ plain: String, _ ink: Ink? = nil) {
     width += displayWidth(plain)
     if isColored, let ink, !plain.isEmpty {

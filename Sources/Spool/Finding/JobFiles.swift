@@ -18,12 +18,13 @@ package struct JobFile {
 
 extension JobSearch {
   /// Hands each job's file in `directory` to `body`, in the directory's order; in `failed/` also records. Files that
-  /// are no regular ones, have gone, or are closed to this user, and the data of jobs, are left out. The cost of a file
-  /// is that of a stat, and of an open and a read if it is handed over.
+  /// are no regular ones, have gone, or are closed to this user, and the data of jobs, are left out. So is no receipt
+  /// that is closed: what is summed up would be wrong. The cost of a file is that of a stat, and of an open and a read
+  /// if it is handed over.
   /// - Parameters:
   ///   - modifiedSince: files that were last modified earlier are left out, in seconds since the epoch.
   ///   - most: this many files are read; of others only the status is handed over.
-  /// - Throws: ``SpoolError``, or what `body` throws.
+  /// - Throws: ``SpoolError``, EACCES also for a receipt; or what `body` throws.
   package func eachJob(
     in directory: Directory, modifiedSince: Int64 = .min, reading most: Int = .max,
     _ body: (JobFile) throws(SpoolError) -> Void
@@ -33,8 +34,9 @@ extension JobSearch {
     var count = 0
     while let name = try stream.next() {
       if name.isIgnored || name.isData { continue }
-      let isHanded = try hand(Path(directory, name), name, modifiedSince, reads: count < most, buffer, body)
-      if isHanded { count += 1 }
+      let path = Path(directory, name)
+      let isReceipt = directory == .done
+      if try hand(path, name, modifiedSince, reads: count < most, isReceipt: isReceipt, buffer, body) { count += 1 }
     }
   }
 
@@ -43,12 +45,12 @@ extension JobSearch {
   ) throws(SpoolError) {
     let buffer = ReadBuffer()
     try Archive(spool).eachPath(modifiedSince: modifiedSince) { (path, name) throws(SpoolError) in
-      _ = try hand(path, name, modifiedSince, reads: true, buffer, body)
+      _ = try hand(path, name, modifiedSince, reads: true, isReceipt: true, buffer, body)
     }
   }
 
   private func hand(
-    _ path: Path, _ name: FileName, _ modifiedSince: Int64, reads: Bool, _ buffer: ReadBuffer,
+    _ path: Path, _ name: FileName, _ modifiedSince: Int64, reads: Bool, isReceipt: Bool, _ buffer: ReadBuffer,
     _ body: (JobFile) throws(SpoolError) -> Void
   ) throws(SpoolError) -> Bool {
     do throws(SpoolError) {
@@ -58,7 +60,7 @@ extension JobSearch {
       }
       try body(JobFile(path: path, name: name, status: status, bytes: buffer.bytes))
       return true
-    } catch  where error.isGone || error.isUnreadable {
+    } catch  where error.isGone || error.isUnreadable && !(isReceipt && error.errno == .permissionDenied) {
       return false
     }
   }

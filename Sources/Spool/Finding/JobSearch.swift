@@ -7,7 +7,7 @@ package struct JobPlace: Hashable, Sendable {
   /// The file's name there; in `cur` with the owner's.
   package let name: FileName
   /// Distinguishes one job that was seen twice while it moved from two jobs of one name.
-  let inode: UInt64
+  package let inode: UInt64
 
   /// `DIRECTORY/NAME`, safe for a terminal.
   package var display: String { path.display }
@@ -138,10 +138,14 @@ package struct JobSearch {
   }
 
   /// Whether one of these directories has a job, or what is taken for one. Reads no more names than it needs.
-  package func isAnyJob(in directories: [Directory]) throws(SpoolError) -> Bool {
+  package func isAnyJob(in directories: [Directory], besidesOrders: Bool = false) throws(SpoolError) -> Bool {
     for directory in directories {
       let stream = try spool.stream(directory)
-      while let name = try stream.next() { if !name.isIgnored, !name.isData { return true } }
+      while let name = try stream.next() {
+        if name.isIgnored || name.isData { continue }
+        let isOrder = besidesOrders ? try isStandingOrder(directory, name) : false
+        if !isOrder { return true }
+      }
     }
     return false
   }
@@ -232,6 +236,15 @@ extension JobSearch {
   }
 
   /// Whether the file is a standing order, as far as this user may read it.
+  /// Whether a standing order has the name, and no job.
+  package func isOrder(_ name: FileName) throws(SpoolError) -> Bool {
+    let places = try places(of: name)
+    for place in places where place.directory != .standing {
+      if try !isStandingOrder(place.directory, place.name) { return false }
+    }
+    return !places.isEmpty
+  }
+
   func isStandingOrder(
     _ directory: Directory, _ name: FileName, where isWanted: (JobRequest) -> Bool = { _ in true }
   ) throws(SpoolError) -> Bool {

@@ -31,7 +31,7 @@ package enum DigestAlgorithm: String, CaseIterable, Sendable {
   var isStrong: Bool { row.isStrong }
   var isNew: Bool { row.isNew }
   /// Whether this machine can compute it: BLAKE2b needs a library that few have.
-  var isAvailable: Bool { kind.map { spoolrun_digest_is_available($0) != 0 } ?? true }
+  package var isAvailable: Bool { kind.map { spoolrun_digest_is_available($0) != 0 } ?? true }
 
   /// Of two of one length, the one that more lists have comes first.
   package static let byStrength = allCases.sorted { $0.digits > $1.digits }

@@ -56,8 +56,9 @@ package struct ListProblems: Error, Sendable {
   /// Of the first ones, safe to show: what it is, where, and what is wrong with it.
   package var reasons: [String] { named.prefix(Self.mostReasons).map { Self.safe("\($0)") } }
 
-  /// Whoever quotes a list has escaped it, but the program that reads lists may have been taken over.
-  private static func safe(_ reason: String) -> String {
+  /// The beginning of what the program that reads lists says. It has escaped what it quotes, but may have been taken
+  /// over.
+  package static func safe(_ reason: String) -> String {
     var length = 0
     var scalars = String.UnicodeScalarView()
     for scalar in reason.unicodeScalars {

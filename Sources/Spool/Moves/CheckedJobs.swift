@@ -4,8 +4,8 @@ internal import SystemPackage
 package struct CheckedJob: Sendable {
   package let text: [UInt8]
   package let name: JobName
-  /// Where its payload goes, if that comes from the URL: another job of the list may want the same. nil where the list
-  /// names the output.
+  /// Where its payload goes, if that comes from the URL: another job of the list may want the same. Before it is its
+  /// `root:`, if it has one, in a line of its own. nil where the list names the output.
   package let wanted: String?
   /// Where it begins in the list, from 1.
   package let line: Int

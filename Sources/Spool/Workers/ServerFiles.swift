@@ -58,11 +58,27 @@ package struct ServerNote: Sendable, Equatable {
   private static let ports = ["http": 80, "https": 443, "ftp": 21, "ftps": 990, "sftp": 22]
 
   /// ``server`` as people write it: without the usual port.
-  package var shown: String {
-    for (scheme, port) in Self.ports where server.begins(with: "\(scheme)://") && server.ends(with: ":\(port)") {
+  package var shown: String { Self.shown(server) }
+
+  /// - Parameter server: in lower case.
+  package static func shown(_ server: String) -> String {
+    for (scheme, port) in ports where server.begins(with: "\(scheme)://") && server.ends(with: ":\(port)") {
       return String(server.dropLast(":\(port)".count))
     }
     return server
+  }
+
+  /// Whether a person who names `host`, perhaps with a port, means the server of a URL. Without one, any port is meant.
+  package static func isMeant(by host: String, _ url: String) -> Bool {
+    let parts = URLText(url)
+    let named = parts.host.lowercasedASCII
+    // The colons of an IPv6 address are in brackets.
+    let last = named.utf8.lastIndex(of: UInt8(ascii: ":"))
+    let colon = last.flatMap { named[$0...].utf8.contains(UInt8(ascii: "]")) ? nil : $0 }
+    let bare = String(named[..<(colon ?? named.endIndex)])
+    let usual = ports[parts.scheme.prefix(before: ":").lowercasedASCII].map { "\(bare):\($0)" } ?? named
+    return ["\(host)", "[\(host)]"].contains { $0.exact == bare.exact }
+      || host.exact == (colon == nil ? usual : named).exact
   }
 
   package var shownHost: String { escaped(URLText(shown).host) }

@@ -242,8 +242,12 @@ private enum FeedDate {
       let month = months.firstIndex(of: words[1].prefix(3).lowercasedASCII),
       let time = Self.time(words[3]), let offset = words.count > 4 ? Self.offset(words[4]) : 0
     else { return nil }
-    // RFC 822 had two digits.
-    if words[2].utf8.count == 2 { year += year < 70 ? 2000 : 1900 }
+    // RFC 822 had two digits; some programs write three (RFC 5322 section 4.3).
+    switch words[2].utf8.count {
+    case 2: year += year < 70 ? 2000 : 1900
+    case 3: year += 1900
+    default: break
+    }
     return moment(year, month + 1, day, time, offset)
   }
 

@@ -19,7 +19,7 @@ struct BagItList: LineFormat {
     }
     try job.request.place(at: item.path, line: line.number)
     guard let manifest else { return job }
-    guard let digest = try manifest.digest(of: item.path) else {
+    guard let digest = manifest.digest(of: item.path) else {
       throw Defect(line: line.number, reason: "`\(escaped(item.path))` is not in \(manifest.name)")
     }
     try job.request.declare(digest, line: line.number)
@@ -31,11 +31,12 @@ struct BagItList: LineFormat {
 
 /// The manifest of a bag: a digest and a path in each line (RFC 8493 section 2.1.3). Keeps only where each line is,
 /// so that a million of them take little memory.
-final class BagManifest: Sendable {
+final class BagManifest {
   let name: String
   private let algorithm: DigestAlgorithm
-  private let descriptor: Int32
-  private let offsets: [Fingerprint: Int]
+  private let file: PlainFile
+  /// By the path.
+  private var offsets: [Int: Int] = [:]
 
   /// The manifest in `directory` with the strongest digest; nil where there is none.
   /// - Parameter directory: empty, or with a slash at the end.
@@ -43,42 +44,43 @@ final class BagManifest: Sendable {
   static func beside(_ directory: [UInt8]) throws -> BagManifest? {
     for algorithm in DigestAlgorithm.byStrength where algorithm != .crc32 {
       let name = "manifest-\(algorithm.rawValue).txt"
-      let path = directory + Array(name.utf8)
-      let descriptor = open(path.map { CChar(bitPattern: $0) } + [0], O_RDONLY | O_CLOEXEC)
-      if descriptor >= 0 { return try BagManifest(algorithm, name, path, descriptor) }
-      if errno != ENOENT { throw SpoolError(call: .open, path: escaped(path), errno: Errno(rawValue: errno)) }
+      if let file = try orNil(PlainFile.open(directory + Array(name.utf8)), on: .noSuchFileOrDirectory) {
+        return try BagManifest(algorithm, name, file)
+      }
     }
     return nil
   }
 
-  private init(_ algorithm: DigestAlgorithm, _ name: String, _ path: [UInt8], _ descriptor: Int32) throws {
-    (self.name, self.algorithm, self.descriptor) = (name, algorithm, descriptor)
-    var offsets: [Fingerprint: Int] = [:]
-    var lines = LineReader(ByteSource { try Self.read(descriptor, into: $0, path) })
+  private init(_ algorithm: DigestAlgorithm, _ name: String, _ file: PlainFile) throws {
+    (self.name, self.algorithm, self.file) = (name, algorithm, file)
+    var lines = LineReader(ByteSource { try file.read($0) })
     do {
       var offset = 0
       while let line = try lines.next()?.get() {
         defer { offset = lines.offset }
         if line.content.isEmpty { continue }
-        guard let (_, path) = Self.parse(line.text, algorithm) else {
+        guard let (digest, path) = Self.parse(line.text, algorithm) else {
           throw Defect(line: line.number, reason: "must be the \(algorithm.title) and the path of a file")
         }
-        offsets[Fingerprint(Array(path.utf8))] = offset
+        if let known = self.digest(of: path), known != digest {
+          throw Defect(
+            line: line.number, reason: "two different values of \(algorithm.rawValue) for `\(escaped(path))`")
+        }
+        offsets[Fingerprint(path).low] = offset
       }
     } catch let defect as Defect {
       throw Defect(line: nil, reason: "\(name): \(defect)")
     }
-    self.offsets = offsets
   }
 
-  deinit { close(descriptor) }
-
   /// The digest of the file at `path` in the bag; nil where the manifest does not list it.
-  func digest(of path: String) throws(Defect) -> Digest? {
-    guard let offset = offsets[Fingerprint(Array(path.utf8))] else { return nil }
-    let line = [UInt8](unsafeUninitializedCapacity: 4096 + 200) { buffer, count in
-      count = max(0, pread(descriptor, buffer.baseAddress, buffer.count, off_t(offset)))
+  func digest(of path: String) -> Digest? {
+    guard let offset = offsets[Fingerprint(path).low] else { return nil }
+    var line = [UInt8](unsafeUninitializedCapacity: 4096 + 200) { buffer, count in
+      count = max(0, pread(file.descriptor, buffer.baseAddress, buffer.count, off_t(offset)))
     }.prefix { $0 != 0x0A && $0 != 0x0D }
+    // A byte order mark.
+    if offset == 0, line.starts(with: [0xEF, 0xBB, 0xBF]) { line = line.dropFirst(3) }
     guard let (digest, found) = Self.parse(String(decoding: line, as: UTF8.self), algorithm),
       found.utf8.elementsEqual(path.utf8)
     else { return nil }
@@ -91,16 +93,6 @@ final class BagManifest: Sendable {
     // As md5sum(1) marks binary files, which older tools left in.
     let path = trimmed(parts[1])
     return (digest, BagItLine.decoded(path.begins(with: "*") ? path.dropFirstBytes() : path))
-  }
-
-  private static func read(
-    _ descriptor: Int32, into buffer: UnsafeMutableRawBufferPointer, _ path: [UInt8]
-  ) throws(SpoolError) -> Int {
-    while true {
-      let count = Glibc.read(descriptor, buffer.baseAddress, buffer.count)
-      if count >= 0 { return count }
-      if errno != EINTR { throw SpoolError(call: .read, path: escaped(path), errno: Errno(rawValue: errno)) }
-    }
   }
 }
 

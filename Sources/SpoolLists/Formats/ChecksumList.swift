@@ -12,6 +12,8 @@ struct ChecksumList: LineFormat {
   private var open: (sum: ChecksumLine, line: Int)?
   /// How the lines end that are not the list's, but of OpenPGP's frame around it (RFC 9580 section 7).
   private var frameEnd: String?
+  /// Files whose digests contradict each other: no further line makes one of them a job.
+  private var refused: Set<ExactText> = []
 
   init(isSFV: Bool, base: String, naming: SumsNaming) {
     (self.isSFV, self.base, self.naming) = (isSFV, base, naming)
@@ -35,6 +37,7 @@ struct ChecksumList: LineFormat {
     }
     let name: String
     if let own = sum.name { name = own } else { name = try naming.file(line.number) }
+    if refused.contains(name.exact) { return nil }
     let digest = sum.isOpen ? nil : try naming.digest(sum, line.number)
     var finished = Result<ListedJob?, Defect>.success(nil)
     if let output = job?.request.output, output.text.utf8.elementsEqual(name.utf8) {
@@ -69,7 +72,10 @@ struct ChecksumList: LineFormat {
   /// A file with contradicting digests cannot be used.
   private mutating func declare(_ digest: Digest, _ line: Int) throws(Defect) {
     guard var changed = job.take() else { return }
-    try changed.request.declare(digest, line: line)
+    do throws(Defect) { try changed.request.declare(digest, line: line) } catch {
+      if let output = changed.request.output { refused.insert(output.text.exact) }
+      throw error
+    }
     job = changed
   }
 

@@ -60,7 +60,7 @@ final class MetalinkReader: XMLReader.Receiver {
     case "resources/url":
       // Others are torrents and the like.
       if attributes["type"].map({ ["http", "https", "ftp", "ftps", "sftp"].contains($0) }) ?? true {
-        file.take(url: text, rank: -(attributes["preference"].flatMap { Int($0) } ?? -1), line)
+        file.take(url: text, rank: -(attributes["preference"].flatMap { Int32($0) }.map { Int($0) } ?? -1), line)
       }
     default: break
     }
@@ -74,7 +74,6 @@ private struct MetalinkFile {
   let line: Int
   var defect: Defect?
   var request = JobRequest()
-  var digests: [Digest] = []
   var pieces: [Pieces] = []
   /// The lower the rank, the better.
   var mirrors: [(rank: Int, url: String, line: Int)] = []
@@ -83,14 +82,15 @@ private struct MetalinkFile {
     do throws(Defect) { try request.set(.size, size, line: line) } catch { defect = defect ?? error }
   }
 
-  /// A hash of an unknown type is left out: others may be known.
+  /// A hash of an unknown type, or one that this machine cannot compute, is left out: others may be known.
   mutating func take(hash: String, type: String, _ line: Int) {
-    guard let algorithm = DigestAlgorithm(title: type) else { return }
-    if let digest = Digest(algorithm, hash) {
-      digests.append(digest)
-    } else {
-      defect = defect ?? Defect(line: line, reason: "hash: must be \(algorithm.wanted)")
-    }
+    guard let algorithm = DigestAlgorithm(title: type), algorithm.isAvailable else { return }
+    do throws(Defect) {
+      guard let digest = Digest(algorithm, hash) else {
+        throw Defect(line: line, reason: "hash: must be \(algorithm.wanted)")
+      }
+      try request.declare(digest, line: line)
+    } catch { defect = defect ?? error }
   }
 
   struct Pieces {
@@ -159,9 +159,8 @@ private struct MetalinkFile {
     let kept = JobRequest.mirrors(order.map { fetched[$0].url }).count
     for mirror in order.prefix(kept).map({ fetched[$0] }) { try job.request.add(url: mirror.url, line: mirror.line) }
     // Only the strongest (RFC 5854 section 4.2.4).
-    let strongest = DigestAlgorithm.byStrength.lazy
-      .compactMap { algorithm in digests.first { $0.algorithm == algorithm } }.first
-    if let strongest { try job.request.declare(strongest, line: line) }
+    let strongest = DigestAlgorithm.byStrength.lazy.compactMap { request.expected.digests[$0] }.first
+    if let strongest { job.request.expected.digests = Digests(strongest) }
     job.pieces = try pieceList()
     return job
   }

@@ -20,7 +20,7 @@ struct NativeList: LineFormat {
     private(set) var text: String
     let line: Int
     /// One line of the list: a URL and a name.
-    private let isPair: Bool
+    let isPair: Bool
 
     init(_ line: ListLine) {
       (text, isPair) = (line.text + "\n", false)
@@ -64,10 +64,12 @@ struct NativeList: LineFormat {
     case .url(let stanza, isFirst: false):
       // It may be meant for the last of them, so that cannot be used either.
       block = .refused
+      let advice =
+        stanza.isPair
+        ? "after a URL and a file name: write the two as lines of their own, `url: URL` and `output: NAME`"
+        : "after several URLs: put a blank line before each job of more than one line"
       throw Defect(
-        line: line.number,
-        reason: "after several URLs: put a blank line before each job of more than one line; without it, the URL in "
-          + "line \(stanza.line) cannot be used either")
+        line: line.number, reason: "\(advice); without it, the URL in line \(stanza.line) cannot be used either")
     case .refused: break
     }
     return nil

@@ -24,7 +24,7 @@ final class XMLReader {
   private static let longestText = 64 << 10
   /// Bytes of a tag or comment. Before 2.6, expat reads one that is not complete anew with each block (CVE-2023-52425),
   /// so that the time grows with the square of its length.
-  private static let longestMarkup = 1 << 20
+  static let longestMarkup = 1 << 20
   /// Between the namespace and the name: no character of XML.
   private static let separator: Character = "\u{1F}"
 

@@ -13,9 +13,17 @@ final class ByteSource {
   /// - Parameter read: as read(2): how many bytes it has put into the buffer; 0 at the end.
   init(_ read: @escaping (UnsafeMutableRawBufferPointer) throws -> Int) { self.read = read }
 
-  convenience init(_ bytes: [UInt8]) {
+  convenience init(_ bytes: [UInt8]) { self.init(Self.reading(bytes)) }
+
+  /// - Parameter bytes: of a file that may be gzipped.
+  convenience init(inflating bytes: [UInt8]) throws(Defect) {
+    let gzip = bytes.starts(with: GzipReader.magic) ? try GzipReader(Self.reading(bytes)) : nil
+    self.init(gzip.map { gzip in { try gzip.read(into: $0) } } ?? Self.reading(bytes))
+  }
+
+  private static func reading(_ bytes: [UInt8]) -> (UnsafeMutableRawBufferPointer) -> Int {
     var rest = bytes[...]
-    self.init { buffer in
+    return { buffer in
       let count = min(buffer.count, rest.count)
       buffer.copyBytes(from: rest.prefix(count))
       rest = rest.dropFirst(count)
@@ -94,13 +102,10 @@ final class GzipFile {
   /// nil for a plain file.
   private let gzip: GzipReader?
 
-  /// What a gzipped file begins with (RFC 1952 section 2.3.1).
-  private static let magic: [UInt8] = [0x1F, 0x8B]
-
   /// - Parameter path: the file's path; nil for standard input.
   init(_ path: [UInt8]?) throws {
     let file = try PlainFile.open(path)
-    let isGzipped = try file.peek(Self.magic.count) == Self.magic
+    let isGzipped = try file.peek(GzipReader.magic.count) == GzipReader.magic
     self.file = file
     gzip = isGzipped ? try GzipReader(file.read) : nil
   }
@@ -112,10 +117,10 @@ final class GzipFile {
 }
 
 /// The bytes of a file or of standard input, from the first to the last.
-private final class PlainFile {
+final class PlainFile {
   /// For errors.
   let name: String
-  private let descriptor: Int32
+  let descriptor: Int32
   /// Bytes that were looked at and are still to be read.
   private var ahead: [UInt8] = []
 
@@ -180,8 +185,11 @@ package func wholeFile(_ path: [UInt8]?, limit: Int) throws -> [UInt8] {
 /// 128 bits in place of some bytes, in memory: a hit needs no second look. Each process has its own.
 /// (`String.hashValue` is the same for different spellings of one character.)
 package struct Fingerprint: Hashable, Sendable {
-  private let low: Int
+  /// Enough where a look follows, or a wrong hit does no harm.
+  package let low: Int
   private let high: Int
+
+  package init(_ text: String) { self.init(Array(text.utf8)) }
 
   package init(_ bytes: [UInt8]) {
     func hash(_ salt: UInt8) -> Int {

@@ -5,6 +5,8 @@ internal import Spool
 /// member; anything else there is damage.
 final class GzipReader {
   private static let blockSize = 64 << 10
+  /// What a gzipped file begins with (RFC 1952 section 2.3.1).
+  static let magic: [UInt8] = [0x1F, 0x8B]
 
   private let readMore: (UnsafeMutableRawBufferPointer) throws(SpoolError) -> Int
   private let stream = UnsafeMutablePointer<z_stream>.allocate(capacity: 1)

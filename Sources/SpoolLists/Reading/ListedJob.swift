@@ -58,7 +58,7 @@ package struct ListOptions: Sendable {
 }
 
 /// A format that is read line by line. A job may need several lines, so each comes out with a later one.
-protocol LineFormat: Sendable {
+protocol LineFormat {
   /// - Throws: ``Defect`` with the line's number.
   mutating func take(_ line: ListLine) throws(Defect) -> ListedJob?
   mutating func finish() throws(Defect) -> ListedJob?

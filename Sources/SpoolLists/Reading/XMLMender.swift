@@ -24,8 +24,6 @@ struct XMLMender {
   private var isInCDATA = false
   private var prefixes: Set<[UInt8]> = [Array("xml".utf8), Array("xmlns".utf8)]
 
-  /// Bytes of a tag or comment.
-  private static let longestMarkup = 1 << 20
   init(_ decoder: TextDecoder) {
     self.decoder = decoder
     if let problem = decoder.problem { problems.note(problem) }
@@ -42,7 +40,7 @@ struct XMLMender {
     mended = []
     mended.reserveCapacity(end)
     while position < end, try step() {}
-    if end - position > Self.longestMarkup {
+    if end - position > XMLReader.longestMarkup {
       throw Defect(line: text.place(position).line, reason: "a tag or comment of over 1 MiB")
     }
     if isLast { try checkEnd() }
@@ -118,7 +116,7 @@ struct XMLMender {
 
   private mutating func skipDoctype() throws(Defect) -> Bool {
     var depth = 0
-    for index in position..<min(end, position + Self.longestMarkup) {
+    for index in position..<min(end, position + XMLReader.longestMarkup) {
       switch text[index] {
       case UInt8(ascii: "["): depth += 1
       case UInt8(ascii: "]"): depth -= 1

@@ -24,19 +24,30 @@ package struct JournalTotals: Sendable, Equatable {
   /// - Parameters:
   ///   - bytes: the job's file.
   ///   - data: the length of `partial/NAME.part`; nil where there is none.
-  package mutating func add(job bytes: UnsafeRawBufferPointer, data: UInt64? = nil) {
-    var traffic = ScannedTraffic()
+  ///   - border: lives of the job that were done before, and that it came back from, are counted elsewhere, in seconds
+  ///     since the epoch.
+  ///   - isDone: whether the job has not come back from the last one.
+  package mutating func add(
+    job bytes: UnsafeRawBufferPointer, data: UInt64? = nil, since border: Int64 = .min, isDone: Bool = false
+  ) {
+    var (job, traffic, isSettled) = (JournalTotals(), ScannedTraffic(), false)
     JournalScan.lines(bytes) { line in
+      // A receipt that is written once more has another such line.
+      if isSettled, line.key != .done { (job, traffic, isSettled) = (JournalTotals(), ScannedTraffic(), false) }
       traffic.apply(line)
       switch line.key {
       case .failed:
-        count(Self.failed + Self.label(line.text("code")))
-        if !line.has("retry") { count(Self.givenUp) }
-      case .done: count(Self.done)
+        job.count(Self.failed + Self.label(line.text("code")))
+        if !line.has("retry") { job.count(Self.givenUp) }
+      case .done:
+        job.count(Self.done)
+        isSettled = line.time.map { $0.seconds < border } ?? false
       default: break
       }
     }
-    count(Self.bytes, traffic.total(data: data))
+    if isSettled, !isDone { return }
+    job.count(Self.bytes, traffic.total(data: data))
+    add(job)
   }
 
   package mutating func add(_ other: JournalTotals) { counts.merge(other.counts) { $0 &+ $1 } }

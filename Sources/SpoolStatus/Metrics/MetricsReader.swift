@@ -42,16 +42,20 @@ package struct MetricsReader {
     var oldestWaiting: Int64?
     /// The inodes of jobs that were counted: one that moves meanwhile has the same in the next directory.
     var seen: Set<UInt64> = []
+    /// Receipts that were written before are in the memory.
+    let border: Int64
 
-    mutating func add(_ file: JobFile, data: UInt64? = nil) {
-      if seen.insert(file.status.inode).inserted { totals.add(job: file.bytes, data: data) }
+    mutating func add(_ file: JobFile, data: UInt64? = nil, isDone: Bool = false) {
+      if seen.insert(file.status.inode).inserted {
+        totals.add(job: file.bytes, data: data, since: border, isDone: isDone)
+      }
     }
   }
 
   /// Reads all jobs but the receipts that the memory has, archived or not. Receipts that have become old go into the
   /// memory.
   private func readJobs(_ memory: inout CounterMemory) throws(SpoolError) -> Jobs {
-    var jobs = Jobs()
+    var jobs = Jobs(border: memory.before)
     // In the order in which jobs move.
     for directory in [Directory.hold, .new, .urgent] {
       try JobSearch(spool).eachJob(in: directory, reading: Self.waitingRead) { file in
@@ -72,11 +76,13 @@ package struct MetricsReader {
         jobs.add(file, data: data)
       }
     }
-    let (from, until) = (memory.before, max(memory.before, now.seconds - CounterMemory.settlingTime))
+    let (from, until) = (jobs.border, max(jobs.border, now.seconds - CounterMemory.settlingTime))
     func count(_ file: JobFile) {
       memory.lastDone = max(memory.lastDone ?? .min, file.status.modified)
-      if file.status.modified >= until { return jobs.add(file) }
-      if jobs.seen.insert(file.status.inode).inserted { memory.settled.add(job: file.bytes) }
+      if file.status.modified >= until { return jobs.add(file, isDone: true) }
+      if jobs.seen.insert(file.status.inode).inserted {
+        memory.settled.add(job: file.bytes, since: from, isDone: true)
+      }
     }
     try JobSearch(spool).eachJob(in: .done, modifiedSince: from) { count($0) }
     try JobSearch(spool).eachArchived(modifiedSince: from) { count($0) }

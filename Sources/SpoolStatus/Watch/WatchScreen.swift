@@ -104,7 +104,7 @@ package struct WatchScreen: Sendable {
   }
 
   private func line(_ text: String, _ width: Int, _ ink: Ink?) -> StyledLine {
-    StyledLine(clipped(text, to: width, ellipsis: look.ellipsis), look, ink)
+    StyledLine(text, within: width, look, ink)
   }
 
   /// `first` and `last`, and between them as many of `more` as there is room for.

@@ -242,7 +242,9 @@ struct EntriesProgram {
     case .exited(0): break
     case .stopped: throw JobStop.cancelled
     // EX_DATAERR: the program's message is about the list.
-    case .exited(65): throw Failure(.badEntries, Self.message(outcome.output))
+    case .exited(65):
+      throw Failure(
+        .badEntries, ListProblems.safe(String(trimmed(String(decoding: outcome.output, as: UTF8.self)[...]))))
     case .signalled:
       throw Failure(
         .badEntries,
@@ -255,12 +257,5 @@ struct EntriesProgram {
     } catch {
       throw Failure(.badEntries, "spoolrun-entries printed something else than entries: \(error)")
     }
-  }
-
-  /// The program has escaped what it quotes, but may have been taken over.
-  private static func message(_ output: [UInt8]) -> String {
-    let text = String(decoding: output.prefix(400), as: UTF8.self)
-    let shown = String(text.unicodeScalars.map { $0 != "\\" && isUnsafeForDisplay($0) ? " " : Character($0) })
-    return String(trimmed(shown[...]))
   }
 }

@@ -218,6 +218,9 @@ struct WaitingJobs {
   /// The number of waiting jobs: exact up to ``mostCounted``, and never 0 if there are more.
   var count: Int { names.count + (areMore ? 1 : 0) }
 
+  /// How many of them do not run again.
+  func count(besides running: Set<FileName>) -> Int { count - running.count(where: names.contains) }
+
   /// The number of jobs that failed for lack of a network: exact up to ``mostAwaiting``.
   var countForNetwork: Int { awaiting.values.count { $0.keys.contains(ServerRests.network) } }
   /// Whether one awaits nothing of these.

@@ -318,8 +318,10 @@ extension Worker {
     let waiting = (scheduler.backlog.candidates + scheduler.slots.outputs.candidates).count { candidate in
       candidate.origin != .cur || !(ClaimName(candidate.name).map { running.contains($0.job.fileName) } ?? false)
     }
+    var summary = account.summary
+    summary.waiting = account.waiting.count(besides: running)
     var progress = WorkerProgress(
-      running: attempts.map(\.progress), waiting: waiting, summary: account.summary,
+      running: attempts.map(\.progress), waiting: waiting, summary: summary,
       gained: attempts.reduce(account.summary.gained) { $0 &+ $1.gained })
     progress.moreWait = scheduler.areMore
     if attempts.isEmpty {

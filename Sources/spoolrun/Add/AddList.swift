@@ -71,19 +71,20 @@ struct AddList {
     var progress = ProgressLine()
     defer { progress.erase() }
     var account = Account()
-    let (jobs, plan) = try check(spool, &account, &progress)
+    let jobs = try check(spool, &account, &progress)
     try Drops(spool).alone(
       within: nil, wait: { progress.update("waiting until another command has added its jobs") }
     ) {
       var presence = try ListPresence(spool, ifNew: ifNew)
-      try drop(try settle(jobs, plan, spool, &account, &progress), spool, &presence, &account, &progress)
+      try drop(jobs, spool, &presence, &account, &progress)
     }
     return account
   }
 
+  /// - Returns: the jobs with names of their own. What it took to find these is not in memory any more.
   private func check(
     _ spool: Spool, _ account: inout Account, _ progress: inout ProgressLine
-  ) throws -> (jobs: CheckedJobs, plan: ListPlan) {
+  ) throws -> CheckedJobs {
     let schemes = AllowedSchemes(of: spool)
     try schemes.check(options.base.map { ["\($0)x"] } ?? [])
     var request = request
@@ -103,7 +104,7 @@ struct AddList {
     (account.repeated, account.leftOut) = (tally.repeated, tally.problems.count)
     progress.erase()
     ListComplaint(title: title, problems: tally.problems).tellWhatIsLeftOut()
-    return (jobs, plan)
+    return try settle(jobs, plan, spool, &account, &progress)
   }
 
   /// Reads the list once, has its signature checked, and takes what was checked.
@@ -120,7 +121,6 @@ struct AddList {
     return try ListReader(contents: isInline ? list.contents(limit: Self.longestSigned) : bytes, options)
   }
 
-  /// - Returns: the jobs with names of their own.
   private func settle(
     _ jobs: CheckedJobs, _ plan: ListPlan, _ spool: Spool, _ account: inout Account, _ progress: inout ProgressLine
   ) throws -> CheckedJobs {

@@ -14,8 +14,7 @@ struct ListPlan {
   /// Whether a job may name an output root.
   private let takesRoots: Bool
   private let now = Timestamp.now()
-  private var seen = ListNames()
-  private(set) var outputs = ListNames()
+  private(set) var outputs = ListOutputs()
   private(set) var names = ListNames()
 
   init(_ options: JobRequest, directory: String?, schemes: AllowedSchemes, takesRoots: Bool = true) {
@@ -71,8 +70,17 @@ struct ListPlan {
     }
     let directory = directory ?? listed.directory
     var text = request.text
-    guard seen.fix(Array("\(directory ?? "")\n\(text)".utf8)) else { return nil }
     let output = try output(of: request, parts, directory, listed.line)
+    let wanted = "\(request.root.map { $0.text + "\n" } ?? "")\(output.path)"
+    switch outputs.note(
+      Fingerprint(wanted), of: Fingerprint("\(directory ?? "")\n\(text)"), isFixed: output.isFixed)
+    {
+    case .new: break
+    case .repeated: return nil
+    case .taken:
+      throw Defect(
+        line: listed.line, reason: "an earlier line has the output `\(escaped(output.path))`, but is another job")
+    }
     if directory != nil || request.output?.isDirectory == true {
       request.setOutput(output.path, number: listed.line)
       text = request.text
@@ -82,9 +90,8 @@ struct ListPlan {
       throw Defect(line: listed.line, reason: "a job has at most 64 KiB")
     }
     let name = JobName(like: output.path)
-    names.want(name.fileName.bytes)
-    return CheckedJob(
-      text: Array(text.utf8), name: name, wanted: output.isFixed ? nil : output.path, line: listed.line)
+    names.want(Fingerprint(name.fileName.bytes))
+    return CheckedJob(text: Array(text.utf8), name: name, wanted: output.isFixed ? nil : wanted, line: listed.line)
   }
 
   /// The bytes that a job may grow by when its output gets a mark.
@@ -105,7 +112,7 @@ struct ListPlan {
 
   /// Where the payload should go. An output that the list names is taken as it is. One that the URL gives may still be
   /// changed.
-  private mutating func output(
+  private func output(
     of request: JobRequest, _ parts: [URLParts], _ directory: String?, _ line: Int
   ) throws(Defect) -> (path: String, isFixed: Bool) {
     let parent = directory.map { $0 + "/" } ?? ""
@@ -118,17 +125,11 @@ struct ListPlan {
       let advice = directory != nil && self.directory == nil ? "; -o DIR/ takes the place of the list's directory" : ""
       throw Defect(line: line, reason: "the output `\(escaped(path.prefix(80)))` \(reason)\(advice)")
     }
-    if !isNamedByURL {
-      guard outputs.fix(Array(path.utf8)) else {
-        throw Defect(line: line, reason: "an earlier line has the output `\(escaped(path))`, but is another job")
-      }
-      return (path, true)
-    }
+    if !isNamedByURL { return (path, true) }
     if Set(parts.map(\.lastPathSegment?.exact)).count > 1 {
       throw Defect(
         line: line, reason: "the URLs end in different names: if they are mirrors of one file, name its output")
     }
-    outputs.want(Array(path.utf8))
     return (path, false)
   }
 }
@@ -136,10 +137,10 @@ struct ListPlan {
 /// Gives jobs of a list that want the same name, or the same output, names of their own, when all of the list is known.
 /// The names come from the URLs (``PayloadName/marked(_:of:_:limit:)``), so the order of the list makes no difference.
 struct ListSettling {
-  private var outputs: ListNames
+  private var outputs: ListOutputs
   private var names: ListNames
 
-  var isNeeded: Bool { outputs.isAnyContested || names.isAnyContested }
+  var isNeeded: Bool { !outputs.contested.isEmpty || !names.contested.isEmpty }
 
   init(_ plan: ListPlan) {
     outputs = plan.outputs
@@ -150,32 +151,34 @@ struct ListSettling {
   /// - Returns: the job as it is dropped; nil where that is the same.
   /// - Throws: ``Defect`` with a line of the list.
   mutating func settle(_ job: CheckedJob) throws(Defect) -> CheckedJob? {
-    let wanted = job.wanted.flatMap { outputs.isContested(Array($0.utf8)) ? $0 : nil }
-    guard wanted != nil || names.isContested(job.name.fileName.bytes) else { return nil }
+    let isContested = job.wanted.map { outputs.isContested(Fingerprint($0)) } ?? false
+    guard isContested || names.isContested(Fingerprint(job.name.fileName.bytes)) else { return nil }
     var request = job.request
     var texts = request.urls.map(\.text)
-    if let wanted {
-      let output = try Self.free(wanted, of: texts, in: &outputs, job.line) { Array($0.utf8) }
-      request.output = .init(text: output, number: job.line)
-    } else {
-      // One URL may be wanted in several places.
-      texts.append("\(request.root?.text ?? ""):\(job.wanted ?? request.output?.text ?? "")")
+    let root = request.root?.text
+    // What the job wants is cut to the length of a name already.
+    let like = job.wanted?.split(at: "\n").last.map { String($0) } ?? request.output?.text ?? ""
+    if isContested {
+      let prefix = root.map { $0 + "\n" } ?? ""
+      request.output = .init(
+        text: try Self.free(like, of: texts, in: &outputs, job.line) { Fingerprint(prefix + $0) }, number: job.line)
     }
-    // What the job wants is cut to that length already.
-    let like = wanted ?? job.wanted ?? request.output?.text ?? ""
+    // One URL may be wanted in several places.
+    if !isContested || root != nil { texts.append("\(root ?? ""):\(like)") }
     let name = try Self.free(like, of: texts, in: &names, job.line, limit: JobName.lengthWithoutNumber) {
-      JobName(like: $0).fileName.bytes
+      Fingerprint(JobName(like: $0).fileName.bytes)
     }
     return CheckedJob(text: Array(request.text.utf8), name: JobName(like: name), wanted: nil, line: job.line)
   }
 
   private static func free(
-    _ wanted: String, of texts: [String], in taken: inout ListNames, _ line: Int, limit: Int = FileName.maximumLength,
-    _ bytes: (String) -> [UInt8]
+    _ wanted: String, of texts: [String], in taken: inout some ListTable, _ line: Int,
+    limit: Int = FileName.maximumLength,
+    _ key: (String) -> Fingerprint
   ) throws(Defect) -> String {
     let marked = { PayloadName.marked(wanted, of: texts, $0, limit: limit) }
-    let name = taken.isWanted(bytes(marked(.usual))) ? marked(.whole) : marked(.usual)
-    if taken.give(bytes(name)) { return name }
+    let name = taken.isWanted(key(marked(.usual))) ? marked(.whole) : marked(.usual)
+    if taken.give(key(name)) { return name }
     throw Defect(line: line, reason: "an earlier line asks for the same URLs and output, and is not the same")
   }
 }

@@ -78,7 +78,8 @@ enum UnreadableText {
   /// The place of the first argument that is refused; nil if there is none.
   static func first(in arguments: [[UInt8]]) -> Int? {
     let texts = arguments.map { String(decoding: $0, as: UTF8.self) }
-    let command = texts.first { !$0.begins(with: "-") } ?? ""
+    let command =
+      zip(texts, [""] + texts).first { !$0.begins(with: "-") && !options.union(paths).contains($1) }?.0 ?? ""
     return arguments.indices.first { index in
       if Array(texts[index].utf8) == arguments[index] { return false }
       let before = index > 0 ? texts[index - 1] : ""

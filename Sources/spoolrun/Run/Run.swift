@@ -120,6 +120,9 @@ struct Run: ParsableCommand {
   /// What the options say, as far as it does not depend on the spool.
   private func checkedOptions() throws -> WorkerOptions {
     var options = WorkerOptions()
+    if progress == .always, logFormat == .json {
+      throw ValidationError("--progress always and --log-format json cannot be used together")
+    }
     if once, untilDone { throw ValidationError("--once and --until-done cannot be used together") }
     options.endsWhenDone = untilDone
     options.jobs = try count("--jobs", jobs, 1...1000)

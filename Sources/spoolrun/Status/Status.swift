@@ -48,6 +48,7 @@ struct Status: ParsableCommand {
     if metrics || textfile != nil, json || watch || all {
       throw ValidationError("--metrics and --textfile do not go with --json, --watch and --all")
     }
+    if metrics, textfile != nil { throw ValidationError("--metrics and --textfile cannot be used together") }
     if !named.jobs.isEmpty, metrics || textfile != nil || json || watch || all {
       throw ValidationError("names of jobs do not go with options other than --spool")
     }

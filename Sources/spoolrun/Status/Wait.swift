@@ -49,6 +49,12 @@ struct Wait: ParsableCommand {
     let jobs: [(Spool, [FileName]?)] =
       try all
       ? spools.map { ($0, nil) } : MeantJobs.by(names, in: spools, Directory.ofJobs).map { ($0.spool, $0.names) }
+    for (spool, names) in jobs {
+      for name in names ?? [] {
+        guard try ExitStatus.reporting("wait", { try JobSearch(spool).isOrder(name) }) else { continue }
+        throw ExitStatus.refusal("\(name.display) is a subscription, which has no end", by: "wait")
+      }
+    }
     try JobsWaitedFor.wait(for: jobs, timeout: timeout)
   }
 }
@@ -91,7 +97,8 @@ struct JobsWaitedFor {
         let waiting = all.filter { !$0.isOver }.map(\.description)
         if waiting.isEmpty { break }
         if let end, Terminal.milliseconds() >= end {
-          throw ExitStatus.waiting.after("\(waiting.joined(separator: ", ")) after \(timeout ?? "")")
+          let status = all.allSatisfy(\.areDone) ? ExitStatus.waiting : .givenUp
+          throw status.after("\(waiting.joined(separator: ", ")) after \(timeout ?? "")")
         }
         sleep(1)
       }
@@ -158,7 +165,7 @@ struct JobsWaitedFor {
   }
 
   private func isAnyJob(in directories: [Directory]) throws(SpoolError) -> Bool {
-    try orNil(JobSearch(spool).isAnyJob(in: directories)) {
+    try orNil(JobSearch(spool).isAnyJob(in: directories, besidesOrders: true)) {
       spool.isBesideFiles && $0.errno == .noSuchFileOrDirectory
     } ?? false
   }

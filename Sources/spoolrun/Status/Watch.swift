@@ -13,6 +13,7 @@ struct WatchSession {
   private var keys = WatchKeys()
   private var snapshot: SpoolSnapshot
   private var isOver = false
+  private var hasCancelled = false
 
   /// Milliseconds between two looks at the spool.
   private static let interval: Int64 = 1000
@@ -43,6 +44,7 @@ struct WatchSession {
       snapshot = try series.next()
       draw()
     }
+    if hasCancelled { try OwnSpools.removeDone([series.spool]) }
     let width = Terminal.size(STDOUT_FILENO)?.columns ?? 80
     return StatusTable(snapshot, Terminal.look(STDOUT_FILENO), width: width - 1) { _ in 0 }.summary
   }
@@ -84,7 +86,7 @@ struct WatchSession {
 
   /// Performs a gesture on the job that a person has selected, as the command does.
   /// - Returns: what came of it, and whether that is a problem.
-  private func perform(_ gesture: Gesture, _ subject: TableSubject) -> (text: String, isProblem: Bool) {
+  private mutating func perform(_ gesture: Gesture, _ subject: TableSubject) -> (text: String, isProblem: Bool) {
     func refused(_ reason: String) -> (String, Bool) {
       ("\(gesture.command) \(subject.name.display): this user may look at the spool, not change it (\(reason))", true)
     }
@@ -99,6 +101,7 @@ struct WatchSession {
           outcome = try Steering(series.spool).perform(gesture, subject.name, in: directory)
         }
       }
+      if case .removed = outcome { hasCancelled = true }
       let report = GestureReport(outcome, of: gesture, name: subject.name.bytes)
       return (report.text, report.isProblem)
     } catch {

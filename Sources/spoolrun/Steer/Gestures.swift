@@ -1,6 +1,7 @@
 internal import ArgumentParser
 internal import Glibc
 internal import Spool
+internal import SpoolStatus
 
 private struct GestureRun {
   let gesture: Gesture
@@ -8,8 +9,8 @@ private struct GestureRun {
   let isVerbose: Bool
   /// Whether each of the jobs was found, and could be moved.
   var isComplete = true
-  /// The jobs that are as a person wants them now.
-  private var changed: Set<FileName> = []
+  /// The inodes of the jobs that are as a person wants them now: several may have one name.
+  private var changed: Set<UInt64> = []
   var hasChanged: Bool { !changed.isEmpty }
 
   init(_ gesture: Gesture, _ spool: Spool, isVerbose: Bool) {
@@ -21,7 +22,7 @@ private struct GestureRun {
     let count = changed.count
     if isVerbose || count == 0 && !isComplete { return }
     if count == 0 { return Terminal.say("nothing to \(gesture.command)") }
-    let (jobs, isOne) = (count == 1 ? "1 job" : "\(count) jobs", count == 1)
+    let (jobs, isOne) = (jobCount(count), count == 1)
     switch gesture {
     case .hold: Terminal.say("\(jobs) paused, in hold/")
     case .cancel: Terminal.say("\(jobs) removed")
@@ -40,7 +41,7 @@ private struct GestureRun {
     for name in jobs.names {
       guard let outcome = try perform(name, in: jobs.directory) else { continue }
       if gesture == .retry, case .notFound(let elsewhere?) = outcome, elsewhere.directory == .done {
-        fetchAgain(elsewhere.job)
+        fetchAgain(elsewhere)
       } else {
         note(outcome, bytes: name == jobs.name ? text : name.bytes)
       }
@@ -49,7 +50,7 @@ private struct GestureRun {
 
   /// The number of jobs in `directories` at the moment.
   func count(all directories: [Directory]) throws(SpoolError) -> Int {
-    Set(try Steering(spool).jobs(for: gesture, in: directories).map(\.name)).count
+    try Steering(spool).jobs(for: gesture, in: directories).count
   }
 
   /// Performs the gesture on all jobs in `directories`, including those that move between them meanwhile. Repeats until
@@ -80,6 +81,23 @@ private struct GestureRun {
     }
   }
 
+  /// Ends the rest of a server, and makes its jobs due that wait for another attempt.
+  /// - Parameter host: in lower case, perhaps with a port.
+  /// - Returns: whether there was anything to do.
+  mutating func askAgain(_ host: String) throws(SpoolError) -> Bool {
+    var isFound = try ServerFiles(spool).forget { ServerNote.isMeant(by: host, $0.server) } > 0
+    for name in try spool.list(.partial) where !name.isData {
+      let job = try orNil(JobSearch(spool).job(.partial, name), where: \.isUnreadable)
+      guard let url = job?.request.urls.first, ServerNote.isMeant(by: host, url.text) else { continue }
+      isFound = true
+      guard let outcome = try perform(name, in: .partial) else { continue }
+      // It has moved meanwhile, so it does not wait.
+      if case .notFound = outcome { continue }
+      note(outcome, bytes: name.bytes)
+    }
+    return isFound
+  }
+
   /// - Returns: nil, after a message, if the kernel does not let this one file be moved or removed (chattr(1)).
   private mutating func perform(_ name: FileName, in directory: Directory?) throws(SpoolError) -> GestureOutcome? {
     do throws(SpoolError) {
@@ -92,7 +110,7 @@ private struct GestureRun {
 
   private mutating func note(_ outcome: GestureOutcome, bytes: [UInt8]) {
     switch outcome {
-    case .moved(let place, _), .due(let place), .removed(let place): changed.insert(place.job)
+    case .moved(let place, _), .due(let place), .removed(let place): changed.insert(place.inode)
     case .unchanged, .ambiguous, .taken, .directory, .notFound, .restless: break
     }
     let report = GestureReport(outcome, of: gesture, name: bytes)
@@ -100,13 +118,13 @@ private struct GestureRun {
   }
 
   /// Has a job that is done fetch its file again, if that is gone or not what the receipt says.
-  private mutating func fetchAgain(_ job: FileName) {
+  private mutating func fetchAgain(_ place: JobPlace) {
     let reader = PayloadReader(
       spool: spool, directory: nil, isVerbose: false, refetches: true, isRetry: true, receipts: AllReceipts(spool),
       progress: VerifyProgress())
-    let answer = reader.answer(ListedReceipt(name: job, isNamed: true))
-    let line = answer.line ?? "\(job.display): done, and its file is sound"
-    if answer.isAgain { changed.insert(job) } else if !answer.isGood { return fail(line) }
+    let answer = reader.answer(ListedReceipt(name: place.job, isNamed: true))
+    let line = answer.line ?? "\(place.job.display): done, and its file is sound"
+    if answer.isAgain { changed.insert(place.inode) } else if !answer.isGood { return fail(line) }
     if isVerbose { Terminal.print(line) } else { Terminal.say(line) }
   }
 
@@ -177,7 +195,7 @@ struct Hold: ParsableCommand {
 
   @OptionGroup var options: GestureOptions
 
-  @Flag(help: "Pause all jobs that wait or run.")
+  @Flag(help: "Pause all jobs that wait or run, and all subscriptions.")
   var all = false
 
   func validate() throws { try options.validate(flags: all ? 1 : 0, "--all") }
@@ -233,31 +251,20 @@ struct Retry: ParsableCommand {
     guard let server else {
       return try options.run(.retry, all: all ? Gesture.retry.sourcesOfAll : failed ? [.failed] : nil)
     }
-    var isFound = false
+    var (isFound, isComplete) = (false, true)
     try ExitStatus.reporting("retry") {
       for spool in try options.spool.openAll() {
-        if try askAgain(server.lowercasedASCII, in: spool) { isFound = true }
+        var run = GestureRun(.retry, spool, isVerbose: options.verbose)
+        if try run.askAgain(server.lowercasedASCII) {
+          isFound = true
+          Terminal.say("\(escaped(server)) is asked again now")
+          try MissingWorker.tell(of: spool)
+        }
+        isComplete = isComplete && run.isComplete
       }
     }
-    if isFound { return Terminal.say("\(escaped(server)) is asked again now") }
-    throw ExitStatus.givenUp.after("retry: \(escaped(server)) does not rest, and no job waits for it")
-  }
-
-  /// Ends the rest of a server, and makes its jobs due that wait for another attempt.
-  /// - Parameter host: in lower case, perhaps with a port.
-  /// - Returns: whether there was anything to do.
-  private func askAgain(_ host: String, in spool: Spool) throws(SpoolError) -> Bool {
-    func isMeant(_ url: String) -> Bool {
-      let named = String(URLText(url).host).lowercasedASCII
-      return named.exact == host.exact || String(named.prefix(before: ":")).exact == host.exact
-    }
-    var isFound = try ServerFiles(spool).forget { isMeant($0.shown) } > 0
-    for name in try spool.list(.partial) where !name.isData {
-      guard let url = try JobSearch(spool).job(.partial, name)?.request.urls.first, isMeant(url.text) else { continue }
-      _ = try Steering(spool).perform(.retry, name, in: .partial)
-      isFound = true
-    }
-    return isFound
+    if !isFound { throw ExitStatus.givenUp.after("retry: \(escaped(server)) does not rest, and no job waits for it") }
+    if !isComplete { throw ExitStatus.givenUp.code }
   }
 }
 
@@ -305,9 +312,7 @@ struct GestureReport {
     case .due(let place): (text, isProblem) = ("\(place.display): next attempt now", false)
     case .removed(let place): (text, isProblem) = ("\(place.display) removed", false)
     case .unchanged(let place): (text, isProblem) = ("\(place.display): nothing to \(gesture.command)", false)
-    case .ambiguous(let places):
-      let all = places.map(\.display).joined(separator: ", ")
-      (text, isProblem) = ("\(name): several jobs have this name: \(all); name the directory as well", true)
+    case .ambiguous(let places): (text, isProblem) = (Self.ambiguous(name, places), true)
     case .taken(let place, let other):
       (text, isProblem) = ("\(place.display) cannot be moved: \(other.display) has the same name", true)
     case .directory(let place):
@@ -317,6 +322,11 @@ struct GestureReport {
       (text, isProblem) = (place ?? "\(name): no such job", true)
     case .restless(let place): (text, isProblem) = ("\(place.display) keeps moving: try again", true)
     }
+  }
+
+  static func ambiguous(_ name: String, _ places: [JobPlace]) -> String {
+    let all = places.map(\.display).joined(separator: ", ")
+    return "\(name): several jobs have this name: \(all); name the directory as well"
   }
 }
 

@@ -53,9 +53,7 @@ struct Relink: ParsableCommand {
       }
       return
     case .refused(let place, let reason): Terminal.error("\(place.display): \(reason); nothing is changed")
-    case .ambiguous(let places):
-      let all = places.map(\.display).joined(separator: ", ")
-      Terminal.error("\(escaped(name)): several jobs have this name: \(all); name the directory as well")
+    case .ambiguous(let places): Terminal.error(GestureReport.ambiguous(escaped(name), places))
     case .taken(let place, let other):
       Terminal.error("\(place.display) cannot be changed: \(other.display) has the same name")
     case .notFound(let elsewhere):

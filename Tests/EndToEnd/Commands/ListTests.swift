@@ -59,6 +59,19 @@ import Testing
     #expect(again.output == "0 added, 6 already there\n", "\(again)")
   }
 
+  @Test func `outputs below different roots do not collide`() async throws {
+    let entries = ["one", "two"].flatMap { ["http://h/a\noutput: x\nroot: \($0)\n", "http://h/y\nroot: \($0)\n"] }
+    let list = try file(entries.joined(separator: "\n"))
+    let first = try await add("--from", list)
+    #expect(first.output == "4 added\n", "\(first)")
+    let texts = try spool.names("new").map(text)
+    #expect(texts.count { $0.contains("output: x\n") } == 2 && !texts.contains { $0.contains("~") }, "\(texts)")
+    let second = try await add("--from", list)
+    #expect(second.output == "0 added, 4 already there\n", "\(second)")
+    let again = try await add("--from", file("http://h/a\noutput: x\nroot: r\n\nhttp://h/b\noutput: x\nroot: r\n"))
+    #expect(again.exitStatus == 64 && again.errors.contains("has the output `x`"), "\(again)")
+  }
+
   @Test func `the same URL and output in two ways is refused`() async throws {
     let result = try await add("--from", file("http://h/a\n\nhttp://h/a\nattempts: 3\n"))
     #expect(result.exitStatus == 64 && result.errors.contains(":3: an earlier line asks for the same"), "\(result)")

@@ -43,7 +43,7 @@ import Testing
       #"""
       set -e
       $spoolrun add --name $'a\xff' http://h/a
-      $spoolrun hold $'a\xff'
+      $spoolrun --spool "$SPOOLRUN_SPOOL" hold $'a\xff'
       $spoolrun url $'a\xff' http://h/b
       $spoolrun status $'a\xff'
       $spoolrun release -- $'a\xff'

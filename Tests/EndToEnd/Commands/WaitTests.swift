@@ -40,6 +40,17 @@ import Testing
     #expect(result.errors.contains("bad: was given up") && result.errors.contains("later: no such job"), "\(result)")
     let failed = try await wait(spool, "--all").result()
     #expect(failed.status == .exited(1) && failed.errors.contains("jobs were given up"), "\(failed)")
+    try spool.drop("later", server.url("/x") + "\n")
+    let both = try await wait(spool, "--timeout", "1s", "bad", "later").result()
+    #expect(both.status == .exited(1) && both.errors.hasSuffix("later is not done after 1s\n"), "\(both)")
+  }
+
+  @Test func `a subscription has no end`() async throws {
+    let spool = try TemporarySpool()
+    try spool.drop("feed", "url: http://127.0.0.1:9/f\nevery: 1h\n")
+    #expect(try await wait(spool, "--timeout", "9s", "--all").result().status == .exited(0))
+    let named = try await wait(spool, "--timeout", "1s", "feed").result()
+    #expect(named.status == .exited(64) && named.errors.contains("feed is a subscription"), "\(named)")
   }
 
   /// A receipt of the same name is that of an earlier life.

@@ -227,6 +227,8 @@ struct WatchTests {
   @Test(.enabled("needs root, to be several users") { try await Need.users.isMet() })
   func `a user who may only look is told so`() async throws {
     try fill(2)
+    try writeFile(spool.path("done/receipt"), Array("http://h/x\ndone: 2026-01-01T00:00:00Z attempts=1\n".utf8))
+    _ = chmod(spool.path("done/receipt"), 0o600)
     for path in ["", "new", "urgent", "cur", "partial", "done", "failed", "hold", "tmp", "files"] {
       _ = chmod(spool.path(path), 0o755)
     }
@@ -240,6 +242,14 @@ struct WatchTests {
         tmux, "\(command) \(name(key == "h" ? 1 : 2)): this user may look at the spool, not change it")
     }
     #expect(spool.names("new").count == 2)
+    // Numbers without receipts would be wrong. The program is opened as root: the user may not reach it.
+    let script = #"exec 3<"$0"; exec "$1" "$2" "$3" "$4" /proc/self/fd/3 $5 "$6""#
+    for command in ["status --metrics", "report -o -"] {
+      let result = try await run(
+        ["/bin/sh", "-c", script, productPath("spoolrun")] + prefix + [command, spool.root])
+      #expect(result.status == .exited(74) && result.output == "", "\(result)")
+      #expect(result.errors.contains("done/receipt"), "\(result)")
+    }
   }
 
   @Test(.enabled("needs root, to be several users") { try await Need.users.isMet() })

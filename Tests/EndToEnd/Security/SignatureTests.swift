@@ -177,6 +177,13 @@ extension SignatureTests {
     #expect(try code("standing/watch") == "unsigned" && code("failed/x") == "unsigned")
   }
 
+  @Test func `a gzipped list is signed as it is`() async throws {
+    try await shell(
+      "echo 1 >one; key a never; sha256sum one | gzip >sums.gz; sign a -o sums.sign --detach-sign sums.gz")
+    let result = try await add("sums.gz", signature: "sums.sign")
+    #expect(result.output == "1 added\n", "\(result)")
+  }
+
   @Test func `a list that somebody has changed is not added`() async throws {
     try await shell("echo 1 >one; echo 2 >two; key a never")
     try await signList()

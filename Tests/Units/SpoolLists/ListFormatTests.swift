@@ -72,6 +72,7 @@ import Testing
 
   @Test(arguments: [
     ("http://h/a\nhttp://h/b\noutput: b\n", "line 3: after several URLs"),
+    ("http://h/a\tb\nsize: 5\n", "line 2: after a URL and a file name"),
     ("output: b\nhttp://h/a\nhttp://h/b\n", "line 1: several bare URLs"),
     ("http://h/a b\n", "line 1: a blank in the URL"),
     ("magnet:?xt=urn:btih:0\n", "line 1: the scheme of a magnet link"),
@@ -159,6 +160,29 @@ import Testing
     #expect(defect(text).hasPrefix(reason), "\(defect(text))")
   }
 
+  @Test func `a third digest does not bring back a file whose digests contradict each other`() throws {
+    let text = "\(Self.md5)  a\nd3b07384d113edec49eaa6238ad5ff00  a\n\(Self.md5)  a\n\(Self.md5)  b\n\(Self.md5)  a\n"
+    let list = try ListReader(contents: Array(text.utf8), ListOptions(base: "http://h/", ignoresUnknown: true))
+    #expect(try jobs(list) == ["url: http://h/b\noutput: b\nmd5: \(Self.md5)\n"] && list.problems.count == 1)
+  }
+
+  @Test func `the preference of a mirror may be any number`() throws {
+    let text = """
+      <metalink xmlns="http://www.metalinker.org/"><files><file name="a"><resources>
+        <url preference="-9223372036854775808">http://h/a</url><url preference="2">http://i/a</url>
+        </resources></file></files></metalink>
+      """
+    #expect(try jobs(text) == ["url: http://i/a\nurl: http://h/a\noutput: a\n"])
+  }
+
+  @Test func `a gzipped list in memory`() throws {
+    let zipped = try readFile("\(Self.samples)/aria2-session.txt.gz")
+    let options = ListOptions(ignoresUnknown: true)
+    #expect(
+      try jobs(ListReader(contents: zipped, options)).count
+        == jobs(ListReader(Array("\(Self.samples)/aria2-session.txt".utf8), options)).count)
+  }
+
   @Test func `checksums need to know where the files are`() {
     #expect(defect("\(Self.md5)  a\n", ListOptions()).contains("--base URL"))
   }
@@ -195,6 +219,11 @@ import Testing
     ("<!DOCTYPE m [<!ENTITY a \"b\">]>\n<metalink>&a;</metalink>", "line 1: a DOCTYPE"),
     ("<html>\n</html>", "line 1: XML, but no Metalink"),
     ("<metalink>\n<file name=\"a\"></file></metalink>", "line 2: the file `a`"),
+    (
+      "<metalink><file name=\"a\"><hash type=\"md5\">\(md5)</hash>\n<hash type=\"md5\">\(md5.uppercased())</hash>\n"
+        + "<hash type=\"md5\">d3b07384d113edec49eaa6238ad5ff00</hash></file></metalink>",
+      "line 3: two different values of md5"
+    ),
     ("<metalink>\n<file></file></metalink>", "line 2: a file without a name"),
     ("<metalink>\n", "line 2: XML: no element found"),
     ("<metalink>\n</metalinc>", "line 2: XML: mismatched tag"), ("<metalink>&a;", "line 1: XML: undefined entity"),
@@ -233,6 +262,17 @@ import Testing
     #expect(defect(inFile: path) == "line 2: `data/b` is not in manifest-md5.txt")
     try writeFile("\(directory.path)/manifest-md5.txt", Array("\(Self.md5)  data/a\nfoo\n".utf8))
     #expect(defect(inFile: path) == "manifest-md5.txt: line 2: must be the MD5 and the path of a file")
+    try writeFile(path, Array("http://h/a 5 data/a\n".utf8))
+    let marked = [0xEF, 0xBB, 0xBF] + Array("\(Self.md5)  data/a\n".utf8)
+    try writeFile("\(directory.path)/manifest-md5.txt", marked + marked[3...])
+    #expect(
+      try jobs(ListReader(Array(path.utf8), ListOptions())) == [
+        "url: http://h/a\noutput: data/a\nsize: 5\nmd5: \(Self.md5)\n"
+      ], "a byte order mark, and a line twice")
+    try writeFile(
+      "\(directory.path)/manifest-md5.txt", marked + Array("d3b07384d113edec49eaa6238ad5ff00  data/a\n".utf8))
+    #expect(
+      defect(inFile: path) == "manifest-md5.txt: line 2: two different values of md5 for `data/a`")
     try writeFile(path, Array("http://h/a 5 bagit.txt\n".utf8))
     try writeFile("\(directory.path)/manifest-md5.txt", [])
     #expect(defect(inFile: path) == "line 1: a path that is not below data/: a bag fetches only its payload")
@@ -262,18 +302,22 @@ import Testing
   @Test func `a name that several jobs want is contested, in whatever order`() {
     for wanted in [["a", "b", "a"], ["a", "a", "b"], ["b", "a", "a", "a"]] {
       var names = ListNames()
-      for name in wanted { names.want(Array(name.utf8)) }
-      #expect(names.isContested([0x61]) && !names.isContested([0x62]) && names.isAnyContested)
+      for name in wanted { names.want(Fingerprint(name)) }
+      #expect(names.isContested(Fingerprint("a")) && !names.isContested(Fingerprint("b")))
     }
+  }
+
+  @Test func `an output that the list gives is no other job's`() {
     for isFixedFirst in [true, false] {
-      var names = ListNames()
-      var results: [Bool] = []
-      if isFixedFirst { results.append(names.fix([0x61])) }
-      names.want([0x61])
-      if !isFixedFirst { results.append(names.fix([0x61])) }
-      #expect(names.isContested([0x61]))
-      results += [names.fix([0x61]), names.give([0x61]), names.give([0x63]), names.give([0x63])]
-      #expect(results == [true, false, false, true, false])
+      var outputs = ListOutputs()
+      func note(_ job: String, _ isFixed: Bool) -> ListOutputs.Finding {
+        outputs.note(Fingerprint("a"), of: Fingerprint(job), isFixed: isFixed)
+      }
+      #expect(note("1", isFixedFirst) == .new && !outputs.isContested(Fingerprint("a")))
+      #expect(note("2", !isFixedFirst) == .new && outputs.isContested(Fingerprint("a")))
+      #expect(note("3", true) == .taken && note("4", false) == .new)
+      for job in ["1", "2", "3", "4"] { #expect(note(job, true) == .repeated) }
+      #expect(!outputs.give(Fingerprint("a")) && outputs.give(Fingerprint("c")) && !outputs.give(Fingerprint("c")))
     }
   }
 

@@ -44,6 +44,12 @@ func record(
     #expect(job.attempts.map(\.end) == [.open, .done])
   }
 
+  @Test func `the time in which no worker ran is no attempt's`() {
+    let killed = started(1, 1)
+    let job = record(killed + started(1, 8).replacing("a.1.2", with: "a.2.3") + "done: \(time(9)) bytes-fetched=5\n")
+    #expect(job.attempts.map { $0.ended.seconds - $0.begun.seconds } == [0, 60])
+  }
+
   @Test func `a receipt that is written again is one, and a job that runs again has both lives`() {
     let life = started(1, 1) + "done: \(time(2)) bytes-fetched=5\ndone: \(time(3)) bytes-fetched=5\n"
     #expect(record(life).attempts.map(\.bytes) == [5])

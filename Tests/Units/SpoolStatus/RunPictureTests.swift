@@ -43,6 +43,19 @@ import Testing
     #expect(!lines[1].contains("12.") && lines[1].contains("K/s"), "\(lines)")
   }
 
+  @Test func `a job that is tried again beside others counts once`() {
+    func look(_ ids: [UInt64: String], retrying: Int) -> WorkerProgress {
+      var summary = RunSummary()
+      summary.waiting = retrying
+      let running = ids.map { JobProgress(id: $0, name: FileName($1), bytes: 1 << 20, total: 2 << 20) }
+      return WorkerProgress(running: running, waiting: 0, summary: summary, gained: 0)
+    }
+    var picture = picture(look([1: "a", 2: "b"], retrying: 0), look([1: "a"], retrying: 1))
+    #expect(picture.sentence.hasPrefix("1 of 2 jobs, 1 to retry, 2.00M of 3.00M"), "\(picture.sentence)")
+    picture.update(look([1: "a", 3: "b"], retrying: 0), at: 3000)
+    #expect(picture.sentence.hasPrefix("0 of 2 jobs, 2.00M of 4.00M"), "\(picture.sentence)")
+  }
+
   @Test(arguments: [1, 7, 20, 33, 39, 40, 51, 52, 67, 68, 79, 120, 199])
   func `no line is wider than the window`(width: Int) {
     let jobs: [(String, UInt64, UInt64?)] = [

@@ -37,6 +37,16 @@ import Testing
     #expect(try files.all().count == 1 && fixture.files.names("tmp") == [])
   }
 
+  @Test(arguments: [
+    ("h", "http://h:80", true), ("h", "https://u:p@H:8443/x", true), ("h:80", "http://h/x", true),
+    ("h:80", "https://h/x", false), ("[::1]", "http://[::1]:80", true), ("::1", "http://[::1]/x", true),
+    ("[::1]:80", "http://[::1]/x", true), ("[::1]:81", "http://[::1]/x", false), ("p:3128", "proxy://p:3128", true),
+    ("[", "http://[::1]/x", false),
+  ])
+  func `a server is meant by its host, with the port or without`(host: String, url: String, isMeant: Bool) {
+    #expect(ServerNote.isMeant(by: host, url) == isMeant)
+  }
+
   /// What one host cannot reach stays when another one writes what it knows.
   @Test func eachHostHasItsRest() throws {
     let fixture = try Fixture()

@@ -30,6 +30,23 @@ import Testing
     #expect(totals(again).counts == ["failed/cut": 2, "bytes": 105, "done": 1, "given-up": 1])
   }
 
+  @Test func `of a job that came back from done, lives that are counted elsewhere do not count`() {
+    let border = Timestamp("2026-11-21T04:00:00Z")?.seconds ?? 0
+    func totals(_ job: String, isDone: Bool = false) -> [String: UInt64] {
+      var totals = JournalTotals()
+      Array(job.utf8).withUnsafeBytes { totals.add(job: $0, since: border, isDone: isDone) }
+      return totals.counts
+    }
+    let life = "\(failure) code=cut fetched=10 retry=x\ndone: 2026-11-21T03:07:41Z bytes-fetched=100\n"
+    #expect(totals(life) == [:])
+    #expect(totals(life, isDone: true) == ["failed/cut": 1, "bytes": 100, "done": 1])
+    let again = life + "requeued: 2026-11-22T03:00:00Z\n\(failure) code=cut fetched=5 retry=x\n"
+    #expect(totals(again) == ["failed/cut": 1, "bytes": 5])
+    let later = again + "done: 2026-11-22T03:07:41Z bytes-fetched=7\n"
+    #expect(totals(later) == totals(later, isDone: true))
+    #expect(totals(later) == ["failed/cut": 1, "bytes": 7, "done": 1])
+  }
+
   @Test func `what a transfer has brought so far counts`() {
     let job = "https://h/x\nresponse: mirror=1 at=40 part=1\n"
     #expect(totals(job, data: 100)["bytes"] == 60)
