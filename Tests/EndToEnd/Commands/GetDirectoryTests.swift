@@ -50,11 +50,11 @@ import Testing
   }
 
   @Test func `a home that cannot be written to is told as such, and nothing is left`() async throws {
-    let record = "\(personal)/gets/\(PayloadName.fingerprint(of: [here]).prefix(32))~"
-    try await runTool(["/bin/mkdir", "-p", record], directory: home.path)
+    let lock = "\(personal)/gets/.lock"
+    try await runTool(["/bin/mkdir", "-p", lock], directory: home.path)
     let result = try await get("http://127.0.0.1:9/a")
     #expect(
-      result.status == .exited(73) && result.errors.contains("no spool can be made for \(here): create \(record): ")
+      result.status == .exited(73) && result.errors.contains("no spool can be made for \(here): create \(lock): ")
         && result.errors.contains("set XDG_STATE_HOME"), "\(result)")
     #expect(names(in: here, isHiddenToo: true) == [])
   }
