@@ -127,9 +127,9 @@ package struct Cleanup {
     }
   }
 
-  /// What a worker left that died while it asked for the time, and ``ShortageMark``.
+  /// What a process left that died while it asked for the time or for its user, or read a list; and ``ShortageMark``.
   private func isOwnMark(_ name: FileName) -> Bool {
-    name == ShortageMark.name || name.bytes.starts(with: Array(".clock:".utf8))
+    name == ShortageMark.name || [".clock:", ".owner:", ".list:"].contains { name.bytes.starts(with: $0.utf8) }
   }
 
   private func cleanFailed() throws(SpoolError) {
@@ -168,9 +168,14 @@ package struct Cleanup {
       let isOld = keepDone.map { age >= $0 } ?? false
       let isToArchive = archive.map { age >= $0 } ?? false
       guard isOld || isToArchive || readsJobs else { continue }
-      guard let publication = JobName(name) == nil ? nil : try JobSearch(spool).job(.done, name)?.journal.publication,
-        let receipt = publication.receipt
-      else {
+      let publication: Journal.Publication?
+      do throws(SpoolError) {
+        publication = JobName(name) == nil ? nil : try JobSearch(spool).job(.done, name)?.journal.publication
+      } catch  where error.isUnreadable {
+        report(CleanupFinding(.stuck, path, obstacle: error))
+        continue
+      }
+      guard let publication, let receipt = publication.receipt else {
         if try spool.status(.done, name) != nil { report(CleanupFinding(.noReceipt, path)) }
         continue
       }
@@ -232,10 +237,18 @@ package struct Cleanup {
   }
 
   private func removeOrphan(_ path: Path, of name: FileName, in directory: Directory) throws(SpoolError) {
-    let bytes = try unlessStuck(path, in: directory) { () throws(SpoolError) in
-      try JobData(spool).removeOrphan(path, of: name.dataOwner, isDry: isDry)
+    try removeData(path, .orphan, in: directory) { () throws(SpoolError) in
+      try !JobSearch(spool).isJobPresent(name.dataOwner)
     }
-    if let bytes { report(CleanupFinding(.orphan, path, bytes: bytes)) }
+  }
+
+  private func removeData(
+    _ path: Path, _ kind: CleanupFinding.Kind, in directory: Directory, where isLeftover: () throws(SpoolError) -> Bool
+  ) throws(SpoolError) {
+    let bytes = try unlessStuck(path, in: directory) { () throws(SpoolError) in
+      try JobData(spool).removeIdle(path, isDry: isDry, where: isLeftover)
+    }
+    if let bytes { report(CleanupFinding(kind, path, bytes: bytes)) }
   }
 
   /// Removes the file and reports it as `finding`, unless it was gone already.
@@ -264,15 +277,7 @@ extension Cleanup {
   func removeUnpublished(_ path: Path, of job: FileName) throws(SpoolError) {
     // The look that costs little; the one that counts is under the lock of the data.
     guard try isUnpublishable(job) else { return }
-    let bytes = try unlessStuck(path, in: .partial) { () throws(SpoolError) in
-      try JobData(spool).withIdleData(path) { (status) throws(SpoolError) -> Int64? in
-        // A worker that claims the job from now on finds the data locked, and takes another name.
-        guard try isUnpublishable(job) else { return nil }
-        if !isDry { try spool.system.unlink(spool.root, path) }
-        return status.size
-      }
-    }
-    if let bytes { report(CleanupFinding(.unpublished, path, bytes: bytes)) }
+    try removeData(path, .unpublished, in: .partial) { () throws(SpoolError) in try isUnpublishable(job) }
   }
 
   private func isUnpublishable(_ job: FileName) throws(SpoolError) -> Bool {

@@ -7,16 +7,19 @@ package struct JobData {
 
   package init(_ spool: Spool) { self.spool = spool }
 
-  /// Removes data whose job is gone, unless a process has its lock.
+  /// Removes data that no job needs, unless a process has its lock.
   /// - Parameters:
   ///   - path: `partial/NAME.part`, or the data set aside as `failed/NAME.part`.
   ///   - isDry: whether to only report what would be removed.
+  ///   - isLeftover: whether no job needs it.
   /// - Returns: the bytes that were in it; nil if it is not removed.
-  func removeOrphan(_ path: Path, of job: FileName, isDry: Bool = false) throws(SpoolError) -> Int64? {
+  func removeIdle(
+    _ path: Path, isDry: Bool = false, where isLeftover: () throws(SpoolError) -> Bool
+  ) throws(SpoolError) -> Int64? {
     try withIdleData(path) { (status) throws(SpoolError) in
       // First the lock, then the check: a worker that claims a job of this name from now on finds the data locked, and
       // takes another name.
-      if try JobSearch(spool).isJobPresent(job) { return nil }
+      guard try isLeftover() else { return nil }
       if !isDry { try spool.system.unlink(spool.root, path) }
       return status.size
     }
@@ -55,8 +58,11 @@ package struct JobData {
 
   /// Removes the data of a cancelled job, unless a worker uses it or another job has its name.
   package func removeOrphanedData(of job: JobName) throws(SpoolError) {
-    _ = try removeOrphan(Path(.partial, job.part), of: job.fileName)
-    _ = try removeOrphan(Path(.failed, job.part), of: job.fileName)
+    for directory in [Directory.partial, .failed] {
+      _ = try removeIdle(Path(directory, job.part)) { () throws(SpoolError) in
+        try !JobSearch(spool).isJobPresent(job.fileName)
+      }
+    }
   }
 
   /// Removes the data that was set aside after a mismatch, when the job has got the right data.

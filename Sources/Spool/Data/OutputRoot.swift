@@ -92,15 +92,7 @@ package final class OutputRoot {
   }
 
   private func enter(_ path: Path, in parent: OpenDirectory) throws(SpoolError) -> OpenDirectory {
-    let flags = O_RDONLY | O_DIRECTORY
-    let file: SharedFile
-    do throws(SpoolError) {
-      file = try spool.system.openBeneath(parent.number, path, flags).shared()
-    } catch  where error.errno == .noFunction {
-      // Linux before 5.6: one name with O_NOFOLLOW below an open directory cannot leave it either.
-      file = try spool.system.open(parent.number, path, flags | O_NOFOLLOW).shared()
-    }
-    return try OpenDirectory(file)
+    try OpenDirectory(spool.system.openBeneath(parent.number, path, O_RDONLY | O_DIRECTORY).shared())
   }
 
   private func make(_ path: Path, in parent: OpenDirectory, _ mode: PayloadMode?) throws(SpoolError) -> OpenDirectory {

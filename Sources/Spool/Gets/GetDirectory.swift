@@ -86,10 +86,13 @@ package final class GetDirectory {
       return .unusable("what is called \(name) there is not one of yours; if you do not need it, rename it")
     }
     let identity = try file.status()
+    func refuse(_ reason: String) throws(SpoolError) -> Opening {
+      if isNew { try orNil(system.removeDirectory(above.number, path), on: .noSuchFileOrDirectory) }
+      return .unusable(reason)
+    }
     // Before the lock, which its owner could keep for ever.
     guard identity.owner == geteuid() else {
-      if isNew { try system.removeDirectory(above.number, path) }
-      return .unusable(
+      return try refuse(
         isNew ? "its file system gives files to another user" : "\(name) there belongs to another user")
     }
     var isLocked = false
@@ -103,8 +106,7 @@ package final class GetDirectory {
     guard try system.statusIfPresent(above.number, path)?.isSameFile(as: identity) == true else { return nil }
     if identity.permissions & 0o077 != 0 { try file.setPermissions(0o700) }
     guard try file.status().permissions & 0o077 == 0 else {
-      if isNew { try system.removeDirectory(above.number, path) }
-      return .unusable("its file system cannot keep others out of \(name)")
+      return try refuse("its file system cannot keep others out of \(name)")
     }
     var entry = try known(file, identity, parent, records)
     do throws(SpoolError) {
@@ -114,8 +116,7 @@ package final class GetDirectory {
       // The first error is the one to tell.
       if isNew, isLocked { try? discard(&file, identity, entry, above, records, parent) }
       guard error.call == .link, !error.isDiskFull else { throw error }
-      if isNew { _ = try orNil(system.removeDirectory(above.number, path), on: .noSuchFileOrDirectory) }
-      return .unusable("its file system has no symbolic links")
+      return try refuse("its file system has no symbolic links")
     }
     guard let entry else { return .unusable(try origin(of: file, identity, records)) }
     return .opened(GetDirectory(parent, above, file, identity, entry, records, isLocked: isLocked))
@@ -217,7 +218,8 @@ package final class GetDirectory {
     guard isLocked, try Self.lockAlone(&file), try isDone(spool),
       try system.statusIfPresent(above.number, Self.path)?.isSameFile(as: identity) == true
     else { return false }
-    try records.note(receipts(of: spool), in: parent)
+    // It stays while another command keeps the records for itself.
+    guard try orNil(records.note(receipts(of: spool), in: parent), where: \.isBusy) != nil else { return false }
     try system.rename(above.number, Self.path, Self.formerPath(entry))
     // A job may have been dropped at the last moment.
     guard try isDone(spool), try Self.remove(entry, above, records, parent) else {

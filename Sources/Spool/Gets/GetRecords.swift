@@ -16,14 +16,16 @@ package struct GetRecords: Sendable {
   }
 
   /// By the names of jobs.
-  package typealias Receipts = [ExactText: Journal.Done]
+  package typealias Receipts = [FileName: Journal.Done]
 
   package let location: String
   let system: System
 
   /// - Parameter location: an absolute path. The directories above it exist.
-  package init(_ location: String, system: System = System()) throws(SpoolError) {
-    (self.location, self.system) = (location, system)
+  package init(_ location: String, system: System = System()) { (self.location, self.system) = (location, system) }
+
+  /// Makes the directories of the records, as each change does.
+  package func make() throws(SpoolError) {
     for path in [location, "\(location)/gets", "\(location)/got"] {
       try system.makeDirectoryIfMissing(AT_FDCWD, Path(path))
     }
@@ -85,14 +87,14 @@ package struct GetRecords: Sendable {
         Fields().with("inode", entry.inode).with("token", entry.token).with("mount", entry.mount)
           .with("above", entry.above).with("directory", directory).text + "\n"
       }
-      try write(Array(lines.joined().utf8), to: path)
+      try ReplacedFile.write(Array(lines.joined().utf8), to: path, system: system)
     }
   }
 
   /// The directories that have a spool of this person's, or had one when they were last seen.
   package func directories() throws(SpoolError) -> [String] {
     var found: [String] = []
-    for name in try system.names(in: AT_FDCWD, Path("\(location)/gets"), 0) {
+    for name in try system.namesIfPresent(in: AT_FDCWD, Path("\(location)/gets")) {
       let path = "\(location)/gets/\(String(decoding: name.bytes, as: UTF8.self))"
       guard !name.isIgnored, !name.bytes.contains(UInt8(ascii: "~")), let directory = try read(path).first?.directory
       else { continue }
@@ -120,14 +122,20 @@ package struct GetRecords: Sendable {
   }
 
   /// Changes a record while no other command does. The lock is a file's: NFS keeps none of directories between hosts.
+  /// - Throws: ``SpoolError``, EAGAIN where another command has it for long, such as one that is stopped.
   private func alone(_ body: () throws(SpoolError) -> Void) throws(SpoolError) {
-    var lock = try system.create(AT_FDCWD, Path("\(location)/gets/.lock"), O_RDWR | O_NOFOLLOW)
+    try make()
+    let path = Path("\(location)/gets/.lock")
+    var lock = try system.create(AT_FDCWD, path, O_RDWR | O_NOFOLLOW)
+    var isAlone = true
     do throws(SpoolError) {
-      _ = try lock.lock(within: 5000, every: 5)
+      isAlone = try lock.lock(within: 5000, every: 5)
     } catch  where error.call == .lock {
       // Without locks, two commands that end and begin in one directory at one moment may miss each other.
     }
-    try body()
+    if isAlone { return try body() }
+    throw SpoolError(
+      call: .lock, path: path.display, errno: .wouldBlock, reason: "another command has had it for 5 seconds")
   }
 
   // MARK: what was fetched
@@ -142,29 +150,29 @@ package struct GetRecords: Sendable {
 
   package func receipts(in directory: String) throws(SpoolError) -> Receipts {
     var receipts = Receipts()
-    for one in try fetched(in: directory) {
-      receipts[String(decoding: one.job.bytes, as: UTF8.self).exact] = one.done
-    }
+    for one in try fetched(in: directory) { receipts[one.job] = one.done }
     return receipts
   }
 
   /// - Parameter directory: the real path of the files' directory.
   package func fetched(in directory: String) throws(SpoolError) -> [Fetched] {
-    try lines(in: directory).compactMap { _, fields in
-      guard let output = fields["output"], let size = fields.number("size"), let job = fields["job"] else { return nil }
+    try lines(in: directory).compactMap { job, fields in
+      guard let output = fields["output"], let size = fields.number("size") else { return nil }
       let done = Journal.Done(
         receipt: Journal.Receipt(output: output, directory: directory, unproven: fields["unproven"]),
         verified: Journal.Verified(size: size, Digests(fields), unproven: fields["unproven"]), time: fields.time)
-      return Fetched(job: FileName(Array(job.utf8)), url: fields["url"], done: done)
+      return Fetched(job: job, url: fields["url"], done: done)
     }
   }
 
   /// Compares a file with what was fetched, like ``OutputRoot/check(_:_:note:)``.
+  /// - Parameter directory: where the file is; nil for where it was fetched to.
   package static func check(
-    _ fetched: Fetched, note: (UnsafeRawBufferPointer) -> Void = { _ in }
+    _ fetched: Fetched, in directory: String? = nil, note: (UnsafeRawBufferPointer) -> Void = { _ in }
   ) throws(SpoolError) -> PayloadCheck {
     let system = System()
-    guard let directory = fetched.done.receipt.directory, let output = OutputPath(fetched.done.receipt.output) else {
+    let receipt = fetched.done.receipt
+    guard let directory = directory ?? receipt.directory, let output = OutputPath(receipt.output) else {
       return .missing
     }
     do throws(SpoolError) {
@@ -179,8 +187,9 @@ package struct GetRecords: Sendable {
   }
 
   /// Forgets those whose files are not there any more.
-  /// - Returns: their outputs.
-  package func forgetMissing(in directory: String, isDry: Bool) throws(SpoolError) -> [String] {
+  /// - Returns: their outputs; nil if nothing at all is in the directory, such as where a disk is not mounted.
+  package func forgetMissing(in directory: String, isDry: Bool) throws(SpoolError) -> [String]? {
+    if try system.names(in: AT_FDCWD, Path(directory), 0).isEmpty { return nil }
     var missing: [String] = []
     try alone { () throws(SpoolError) in
       var left: [Fields] = []
@@ -192,43 +201,42 @@ package struct GetRecords: Sendable {
         }
       }
       if isDry || missing.isEmpty { return }
-      try write(Array(left.map { $0.text + "\n" }.joined().utf8), to: path("got", of: directory))
+      try write(left, of: directory)
     }
     return missing
   }
 
-  private func lines(in directory: String) throws(SpoolError) -> [(job: ExactText, fields: Fields)] {
+  private func lines(in directory: String) throws(SpoolError) -> [(job: FileName, fields: Fields)] {
     let bytes = try ReplacedFile.read(path("got", of: directory), limit: 1 << 30, system: system) ?? []
     return String(decoding: bytes, as: UTF8.self).split(at: "\n").compactMap { line in
-      Fields(parsing: line).flatMap { fields in fields["job"].map { ($0.exact, fields) } }
+      Fields(parsing: line).flatMap { fields in fields["job"].map { (FileName($0), fields) } }
     }
   }
 
   /// Notes the receipts of these jobs, in place of older ones of the same jobs.
   func note(_ journals: [(job: FileName, journal: Journal)], in directory: String) throws(SpoolError) {
-    var new: [(job: ExactText, fields: Fields)] = []
+    var new: [(job: FileName, fields: Fields)] = []
     for (job, journal) in journals {
       guard let done = journal.publication.done else { continue }
       let name = String(decoding: job.bytes, as: UTF8.self)
       let fields = Fields(done.time.map { "\($0)" } ?? "-").with("output", done.receipt.output)
         .with("size", done.verified.size).with(done.verified.digests).with("unproven", done.verified.unproven)
         .with("url", journal.data.version?.resource?.place).with("job", name)
-      new.append((name.exact, fields))
+      new.append((FileName(name), fields))
     }
     if new.isEmpty { return }
     let names = Set(new.map(\.job))
     // Hosts with one home may do so at the same time.
     try alone { () throws(SpoolError) in
       let all = try lines(in: directory).filter { !names.contains($0.job) } + new
-      try write(Array(all.map { $0.fields.text + "\n" }.joined().utf8), to: path("got", of: directory))
+      try write(all.map(\.fields), of: directory)
     }
     try flush("got")
   }
 
-  /// Replaces a file. What a process left that died meanwhile, the next one writes over.
-  private func write(_ bytes: [UInt8], to path: String) throws(SpoolError) {
-    let draft = Path("\(path)~")
-    let file = try system.create(AT_FDCWD, draft, O_WRONLY | O_TRUNC | O_NOFOLLOW)
-    try ReplacedFile.finish(file, bytes, as: Path(path))
+  private func write(_ lines: [Fields], of directory: String) throws(SpoolError) {
+    let path = path("got", of: directory)
+    if lines.isEmpty { return try system.unlinkIfPresent(AT_FDCWD, Path(path)) }
+    try ReplacedFile.write(Array(lines.map { $0.text + "\n" }.joined().utf8), to: path, system: system)
   }
 }

@@ -40,9 +40,20 @@ extension System {
     OwnedFile(try call(.create, directory) { kernel.openUnnamed(at, $0) }, directory, self)
   }
 
-  /// openat2(2) with RESOLVE_BENEATH and RESOLVE_NO_SYMLINKS.
+  /// openat2(2) with RESOLVE_BENEATH and RESOLVE_NO_SYMLINKS. Linux before 5.6 does not have it: there one name after
+  /// the other is opened with O_NOFOLLOW, which cannot leave an open directory either.
+  /// - Parameter path: without `..`.
   func openBeneath(_ at: Int32, _ path: Path, _ flags: Int32) throws(SpoolError) -> OwnedFile {
-    OwnedFile(try call(.open, path) { kernel.openBeneath(at, $0, flags) }, path, self)
+    do throws(SpoolError) {
+      return OwnedFile(try call(.open, path) { kernel.openBeneath(at, $0, flags) }, path, self)
+    } catch  where error.errno == .noFunction {
+      let names = path.bytes.split(separator: UInt8(ascii: "/")).map { Path(Array($0)) }
+      var parent: SharedFile?
+      for name in names.dropLast() {
+        parent = try open(parent?.number ?? at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW).shared()
+      }
+      return try open(parent?.number ?? at, names.last ?? path, flags | O_NOFOLLOW)
+    }
   }
 
   func makeDirectory(_ at: Int32, _ path: Path, mode: mode_t = 0o700) throws(SpoolError) {

@@ -49,19 +49,15 @@ package enum ReplacedFile {
     // With a leading dot, so that programs that look for files with an ending do not take it.
     let name = target.name?.bytes ?? []
     let draft = Path(target.bytes.dropLast(name.count) + [0x2E] + name.prefix(100) + Array(".\(tag)".utf8))
-    let file = try system.createNew(AT_FDCWD, draft, mode: 0o666)
-    do throws(SpoolError) { try finish(file, bytes, as: target) } catch {
+    let file = try system.createNew(AT_FDCWD, draft, mode: 0o666).shared()
+    do throws(SpoolError) {
+      try file.write(bytes, at: 0)
+      try file.fsync()
+      try file.close()
+      try system.rename(AT_FDCWD, draft, target)
+    } catch {
       try? system.unlink(AT_FDCWD, draft)
       throw error
     }
-  }
-
-  /// Writes a draft, makes it durable, and gives it its name.
-  static func finish(_ draft: consuming OwnedFile, _ bytes: [UInt8], as target: Path) throws(SpoolError) {
-    let file = draft.shared()
-    try file.write(bytes, at: 0)
-    try file.fsync()
-    try file.close()
-    try file.system.rename(AT_FDCWD, file.path, target)
   }
 }

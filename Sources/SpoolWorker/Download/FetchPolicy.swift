@@ -120,9 +120,6 @@ struct FetchPolicy {
     }
   }
 
-  /// From now on a single connection is used, to find out what happened to the file.
-  mutating func leaveOthers() { manner.connections = 1 }
-
   /// - Returns: the number of bytes beyond the furthest point reached before.
   private mutating func note(_ progress: Progress, isStall: Bool = false) -> UInt64 {
     if progress.generation != reached.generation, restarts < Self.mostRestarts {
@@ -142,7 +139,7 @@ struct FetchPolicy {
   }
 
   /// From now on as many connections are used, if the next response shows that the server takes them.
-  mutating func useSeveral(_ connections: Int) { manner.connections = connections }
+  mutating func use(connections: Int) { manner.connections = connections }
 
   // MARK: fallbacks
 

@@ -47,7 +47,9 @@ final class MirrorFetch: RunningTransfer {
     let connections = request.connections ?? options.connections
     policy = FetchPolicy(host: mirror.parts.host, connections: mayUseSeveral ? connections : 1, from: data.progress)
     let isLimited = (request.limitRate ?? options.defaults.limitRate ?? options.limitRate) != nil
-    if mayUseSeveral, request.connections == nil, connections == 1, !isLimited {
+    // A link that was made for one person may be good for one request.
+    let mayAskAgain = mirror.parts.query == nil && !mirror.parts.isPathSecret
+    if mayUseSeveral, mayAskAgain, request.connections == nil, connections == 1, !isLimited {
       let rules = options.defaults.servers.perHost
       let most = rules.most(from: mirror.parts.server, limit: options.perHost) ?? options.perHost
       connectionsIfSlow = min(options.connectionsIfSlow, most, options.maxConnections)
@@ -73,7 +75,7 @@ final class MirrorFetch: RunningTransfer {
     guard let connectionsIfSlow, connectionsIfSlow > 1, !policy.manner.isWhole, !policy.manner.isDecoding, let single,
       single.isSlow(at: LoopExecutor.milliseconds())
     else { return }
-    policy.useSeveral(connectionsIfSlow)
+    policy.use(connections: connectionsIfSlow)
     self.connectionsIfSlow = nil
     log(
       "more-connections", Fields().with("connections", connectionsIfSlow).with("reason", "a single one would take long")
@@ -242,7 +244,8 @@ final class MirrorFetch: RunningTransfer {
       if let offset { try await data.cutBack(to: offset) }
       return try next(.again(change, reason))
     }
-    policy.leaveOthers()
+    // A single one finds out what happened to the file.
+    policy.use(connections: 1)
     return true
   }
 }

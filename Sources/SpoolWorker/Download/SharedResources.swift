@@ -52,7 +52,10 @@ final class BlockBuffer {
 
   private func gather(_ bytes: UnsafeRawBufferPointer) {
     // The digests may still need what was written.
-    if count == 0, !isKnownUniquelyReferenced(&block) { giveBack() }
+    if count == 0, block != nil, !isKnownUniquelyReferenced(&block), let former = block {
+      block = pool.take()
+      pool.give(former)
+    }
     let block = self.block ?? pool.take()
     self.block = block
     UnsafeMutableRawBufferPointer(rebasing: block.memory[count...]).copyMemory(from: bytes)
@@ -75,21 +78,27 @@ final class BlockBuffer {
   }
 }
 
-/// Reuses memory for blocks. Returning pages to the kernel and getting them back costs as much as writing to them.
+/// Reuses memory for blocks while anybody has one. Returning pages to the kernel and getting them back costs as much as
+/// writing to them.
 final class BlockPool {
   private static let most = 16
   private var free: [Block] = []
+  /// How many are with those that use them.
+  private var taken = 0
 
   /// A block that nobody else holds: of those that nobody reads any more, the one that came back last, which is most
   /// likely to be in a cache.
   func take() -> Block {
+    taken += 1
     for index in free.indices.reversed() where isKnownUniquelyReferenced(&free[index]) { return free.remove(at: index) }
     return Block()
   }
 
   /// Takes a block back, even if somebody still reads it.
   func give(_ block: Block) {
+    taken -= 1
     if free.count < Self.most { free.append(block) }
+    if taken == 0 { free = [] }
   }
 }
 

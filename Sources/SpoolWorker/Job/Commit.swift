@@ -242,7 +242,7 @@ extension Commit {
   private func withdrawEarlierPayload() async throws -> Bool {
     guard let own = claim.text.journal.publication.own, try !wasDone(own),
       try outputs.opened().status(plan.output)?.inode == own.part,
-      let (place, _) = try await verifiedOutput(own, own.digests.algorithms)
+      let place = try await verifiedOutput(own, own.digests.algorithms)?.place
     else { return false }
     try claim.check()
     try place.withdraw(own.part)
@@ -270,7 +270,9 @@ extension Commit {
     // Data that still has a second name would be taken for another job's.
     let root = try outputs.opened()
     try root.removeTemporaries(beside: plan.output, of: [verified.part] + (journal.data.part.map { [$0] } ?? []))
-    if let (place, mark) = try await verifiedOutput(verified, digests(verified)) {
+    if let (place, existing, mark) = try await verifiedOutput(verified, digests(verified)) {
+      // It may be another file with the same bytes.
+      try await durable(existing.flush)
       try await sync(place)
       try await finish(mark, existing: false, unproven: verified.unproven, mayHaveReceipt: true)
       return mark
@@ -287,9 +289,9 @@ extension Commit {
   /// The file at the output, if it has what was verified. The inode's number proves nothing: another file may have got
   /// it, and SSHFS gives each host other numbers. So the whole file is read; it is rarely needed.
   /// - Parameter digests: those to compute, at least the verified ones.
-  /// - Returns: its place, its size and digests; nil for any other file.
+  /// - Returns: its size and digests, beside its place; nil for any other file.
   private func verifiedOutput(_ verified: Journal.Verified, _ digests: Set<DigestAlgorithm>) async throws -> (
-    OutputPlace, Mark
+    place: OutputPlace, file: ExistingOutput, mark: Mark
   )? {
     guard let status = try outputs.opened().status(plan.output), status.isRegular, status.size == verified.size else {
       return nil
@@ -297,7 +299,7 @@ extension Commit {
     let place = try outputs.place(plan.output, plan.request.mode)
     let existing = try place.openExisting()
     let mark = try await runBlocking { [reading = existing.reading(digests)] in try reading.run() }
-    return verified.expectation.mismatch(mark) == nil ? (place, mark) : nil
+    return verified.expectation.mismatch(mark) == nil ? (place, existing, mark) : nil
   }
 
   /// - Returns: nil unless the data is the verified inode.

@@ -38,7 +38,7 @@ final class ServiceManager {
     let error = -spoolrun_notify(socket, unsent.joined(separator: "\n"))
     // Its queue is full. The worker must not wait for it.
     if error == EAGAIN {
-      unsent = Array(unsent.suffix(8))
+      unsent = ServiceNews.worthKeeping(of: unsent)
       return nil
     }
     unsent = []
@@ -90,6 +90,12 @@ struct ServiceNews {
       (self.status, mayHaveChanged) = (text, false)
     }
     return news
+  }
+
+  /// What is to be sent again of what could not be sent: all that is said once, and the last of the rest.
+  static func worthKeeping(of unsent: [String]) -> [String] {
+    let stages = unsent.filter { ["READY=1", "STOPPING=1"].contains($0) }
+    return stages + unsent.filter { !stages.contains($0) }.suffix(2)
   }
 
   func untilDue(at now: Int64) -> Int64 {

@@ -350,8 +350,13 @@ final class Exchange {
 
   private func setTLS(_ setup: inout EasyOptions, _ network: NetworkOptions) {
     if let file = network.authorities {
+      // A libcurl that was built with a directory of authorities (CURLOPT_CAPATH(3)) trusts those as well.
       setup.string(CURLOPT_CAINFO, file)
-      if proxy?.scheme == "https" { setup.string(CURLOPT_PROXY_CAINFO, file) }
+      setup.string(CURLOPT_CAPATH, "/dev/null")
+      if proxy?.scheme == "https" {
+        setup.string(CURLOPT_PROXY_CAINFO, file)
+        setup.string(CURLOPT_PROXY_CAPATH, "/dev/null")
+      }
     }
     guard let certificate = network.certificate else { return }
     setup.string(CURLOPT_SSLCERT, certificate)
@@ -439,7 +444,10 @@ final class Exchange {
     setup.long(CURLOPT_SUPPRESS_CONNECT_HEADERS, 1)
     guard url.scheme.channel == .ssh else { return }
     // Without a file of known hosts libcurl trusts every host.
-    guard let home = getenv("HOME") else { return setup.fail(CURLE_SSH) }
+    guard let home = getenv("HOME") else {
+      fail(.local, "sftp finds the keys of hosts in ~/.ssh/known_hosts, and HOME is not set: set it")
+      return setup.fail(CURLE_SSH)
+    }
     setup.string(CURLOPT_SSH_KNOWNHOSTS, String(cString: home) + "/.ssh/known_hosts")
     let this = Unmanaged.passUnretained(self).toOpaque()
     // libcurl waits for the server to close the file, within curl_multi_perform(3) and curl_multi_remove_handle(3).

@@ -25,8 +25,10 @@ struct HopFacts {
   /// What a SOCKS proxy reported (CURLINFO_PROXY_ERROR(3)).
   var socksError = 0
 
-  /// What a person can do about ``detail``, if that is a word of OpenSSL's only.
+  /// What a person can do about ``detail``, if that is a word of OpenSSL's only, or about the key of an SSH server, of
+  /// which libcurl says nothing.
   fileprivate var hint: String {
+    if scheme.channel == .ssh { return "; its key has to be in ~/.ssh/known_hosts" }
     if detail.utf8.contains("wrong version number".utf8) { return "; it speaks no TLS there: is it http://?" }
     let isOwn = detail.utf8.contains("self-signed".utf8) || detail.utf8.contains("local issuer".utf8)
     return isOwn ? "; --cacert FILE trusts the authority in FILE" : ""

@@ -131,7 +131,7 @@ package final class TransferEngine {
       }
       let code = exchange.prepare(handle, sockets)
       guard code == CURLE_OK else {
-        finish(exchange, outcome(of: HopFacts(exchange.url), with: code))
+        finish(exchange, exchange.verdict ?? outcome(of: HopFacts(exchange.url), with: code))
         continue
       }
       let added = curl_multi_add_handle(multi, handle.pointer)

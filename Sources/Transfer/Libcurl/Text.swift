@@ -5,7 +5,7 @@ func decimal(_ digits: some Collection<UInt8>) -> UInt64? {
   guard !digits.isEmpty else { return nil }
   var value: UInt64 = 0
   for digit in digits {
-    guard UInt8(ascii: "0")...UInt8(ascii: "9") ~= digit else { return nil }
+    guard isDigit(digit) else { return nil }
     let (tens, overflow) = value.multipliedReportingOverflow(by: 10)
     let (next, carry) = tens.addingReportingOverflow(UInt64(digit - UInt8(ascii: "0")))
     guard !overflow, !carry else { return nil }
@@ -14,6 +14,9 @@ func decimal(_ digits: some Collection<UInt8>) -> UInt64? {
   return value
 }
 
+func isDigit(_ byte: UInt8) -> Bool { UInt8(ascii: "0")...UInt8(ascii: "9") ~= byte }
+func isLowerCase(_ byte: UInt8) -> Bool { UInt8(ascii: "a")...UInt8(ascii: "z") ~= byte }
+
 /// The lower-case form of an ASCII letter; every other byte unchanged.
 func lowercasedASCII(_ byte: UInt8) -> UInt8 {
   UInt8(ascii: "A")...UInt8(ascii: "Z") ~= byte ? byte | 0x20 : byte
@@ -21,6 +24,23 @@ func lowercasedASCII(_ byte: UInt8) -> UInt8 {
 
 func lowercasedASCII(_ text: some StringProtocol) -> String {
   String(decoding: text.utf8.map(lowercasedASCII), as: UTF8.self)
+}
+
+/// Without its percent escapes (RFC 3986, 2.1). A percent sign that begins none stays, and makes the text invalid.
+func percentDecoded(_ text: some Collection<UInt8>) -> (bytes: [UInt8], isValid: Bool) {
+  var (bytes, isValid, rest) = ([UInt8](), true, text[...])
+  while let byte = rest.popFirst() {
+    bytes.append(byte)
+    guard byte == UInt8(ascii: "%") else { continue }
+    let digits = rest.prefix(2).compactMap { Character(Unicode.Scalar($0)).hexDigitValue }
+    if digits.count == 2 {
+      bytes[bytes.count - 1] = UInt8(digits[0] << 4 | digits[1])
+      rest = rest.dropFirst(2)
+    } else {
+      isValid = false
+    }
+  }
+  return (bytes, isValid)
 }
 
 /// `bytes` as text; where they are no UTF-8, with percent escapes for those beyond ASCII, as a URL has them.

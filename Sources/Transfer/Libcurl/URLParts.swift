@@ -197,9 +197,9 @@ package struct URLParts: Sendable {
     }
     let bytes = ascii.prefix { $0 != 0 }.map { lowercasedASCII(UInt8(bitPattern: $0)) }
     // Some characters become slashes and the like, which would end the host.
-    guard
-      bytes.allSatisfy({ (0x61...0x7A).contains($0) || (0x30...0x39).contains($0) || [0x2D, 0x2E, 0x5F].contains($0) })
-    else { throw URLProblem(reason: "host name is not valid") }
+    guard bytes.allSatisfy({ isLowerCase($0) || isDigit($0) || "-._".utf8.contains($0) }) else {
+      throw URLProblem(reason: "host name is not valid")
+    }
     return String(decoding: bytes, as: UTF8.self)
   }
 
@@ -209,36 +209,14 @@ package struct URLParts: Sendable {
     if !segment.contains(UInt8(ascii: "%")), segment.allSatisfy({ 0x21...0x7E ~= $0 }) {
       return segment.isEmpty || [".", ".."].contains(Substring(segment)) ? nil : String(segment)
     }
-    let last = percentDecoded(segment).split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false).last ?? []
+    let decoded = percentDecoded(segment).bytes
+    let last = decoded.split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false).last ?? []
     // The general category Cc is these two blocks, and does not change (Unicode 4.8).
     let name = percentEncoded(last)
     guard !name.isEmpty, name != ".", name != "..",
       !name.unicodeScalars.contains(where: { $0.value < 0x20 || 0x7F...0x9F ~= $0.value })
     else { return nil }
     return name
-  }
-
-  private static func percentDecoded(_ text: some Collection<UInt8>) -> [UInt8] {
-    if !text.contains(UInt8(ascii: "%")) { return Array(text) }
-    var result: [UInt8] = []
-    var rest = text[...]
-    while let byte = rest.popFirst() {
-      let digits = rest.prefix(2)
-      if byte == UInt8(ascii: "%"), digits.count == 2, digits.allSatisfy(isHexDigit),
-        let value = UInt8(String(decoding: digits, as: UTF8.self), radix: 16)
-      {
-        result.append(value)
-        rest = rest.dropFirst(2)
-      } else {
-        result.append(byte)
-      }
-    }
-    return result
-  }
-
-  private static func isHexDigit(_ byte: UInt8) -> Bool {
-    UInt8(ascii: "0")...UInt8(ascii: "9") ~= byte
-      || UInt8(ascii: "a")...UInt8(ascii: "f") ~= lowercasedASCII(byte)
   }
 }
 

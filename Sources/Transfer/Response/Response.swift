@@ -52,7 +52,7 @@ package struct Response: Sendable {
   package var lastModified: String?
   /// ``lastModified`` is a strong validator (RFC 9110, 8.8.2.2).
   package var isLastModifiedStrong = false
-  /// The server says that it sends parts of the file (RFC 9110, 14.3).
+  /// The server says that it sends parts of the file (RFC 9110, 14.3), or has sent one.
   package var takesRanges = false
   /// Seconds that the server asks to wait before the next request (RFC 9110, 10.2.3), whatever its status.
   package var retryAfter: Int?
@@ -71,29 +71,18 @@ package struct Response: Sendable {
     (self.url, self.content) = (url, content)
   }
 
-  var isOfFile: Bool {
+  /// What the body has of the file; nil for nothing, or nobody knows what. The end is nil if the server does not
+  /// announce it.
+  private var extent: (end: UInt64?, isWhole: Bool)? {
     switch content {
-    case .whole, .range: true
-    case .unknownRange, .nothingThere, .refused: false
-    }
-  }
-
-  private var hasWhole: Bool {
-    switch content {
-    case .whole: true
-    case .range(let first, let last, let total): first == 0 && last + 1 == total
-    case .unknownRange, .nothingThere, .refused: false
+    case .whole: (bodyLength, true)
+    case .range(let first, let last, let total): (last + 1, first == 0 && last + 1 == total)
+    case .unknownRange, .nothingThere, .refused: nil
     }
   }
 
   /// Where the body ends in the file, as the server announces it; nil if it does not.
-  package var statedEnd: UInt64? {
-    switch content {
-    case .whole: bodyLength
-    case .range(_, let last, _): last + 1
-    case .unknownRange, .nothingThere, .refused: nil
-    }
-  }
+  package var statedEnd: UInt64? { extent?.end }
 
   /// Interprets the head of an HTTP response (RFC 9110). Pure.
   /// - Parameter now: seconds since 1970, for dates with a two-digit year and for a Retry-After without a Date field.
@@ -103,6 +92,7 @@ package struct Response: Sendable {
       head.first("retry-after").flatMap { RetryAfter.seconds($0, sent: head.first("date"), now: now) }
       ?? head.quotaReset(now: now)
     takesRanges = head.members("accept-ranges").contains { lowercasedASCII($0) == "bytes" }
+    if case .range = content { takesRanges = true }
     let framing = head.framing
     if case .length(let length) = framing { bodyLength = length }
     ending =
@@ -114,7 +104,7 @@ package struct Response: Sendable {
     coding = codings.isEmpty ? nil : codings.joined(separator: ", ")
     mediaType = head.mediaType
     isMediaTypeUnclear = mediaType == nil && head.first("content-type") != nil
-    if isOfFile, coding == nil { digests = head.statedDigests(isWhole: hasWhole) }
+    if let extent, coding == nil { digests = head.statedDigests(isWhole: extent.isWhole) }
     // What is no date is only compared, and Swift takes different spellings of an accented letter for equal.
     lastModified = head.first("last-modified").flatMap { $0.utf8.allSatisfy { 0x20...0x7E ~= $0 } ? $0 : nil }
     let dispositions = head.values("content-disposition")

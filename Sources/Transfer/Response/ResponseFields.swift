@@ -62,29 +62,14 @@ package struct ContentDisposition: Equatable, Sendable {
   /// anything else.
   private static func extended(_ value: [UInt8]) -> String? {
     let parts = value.split(separator: UInt8(ascii: "'"), maxSplits: 2, omittingEmptySubsequences: false)
-    guard parts.count == 3, let bytes = percentDecoded(parts[2]) else { return nil }
+    guard parts.count == 3, parts[2].allSatisfy({ 0x21...0x7E ~= $0 }) else { return nil }
+    let (bytes, isValid) = percentDecoded(parts[2])
+    guard isValid else { return nil }
     switch String(decoding: parts[0].map(lowercasedASCII), as: UTF8.self) {
     case "utf-8": return String(validating: bytes, as: UTF8.self)
     case "iso-8859-1": return String(String.UnicodeScalarView(bytes.map { Unicode.Scalar($0) }))
     default: return nil
     }
-  }
-
-  private static func percentDecoded(_ text: ArraySlice<UInt8>) -> [UInt8]? {
-    var result: [UInt8] = []
-    var rest = text
-    while let byte = rest.popFirst() {
-      guard byte == UInt8(ascii: "%") else {
-        guard byte > 0x20, byte < 0x7F else { return nil }
-        result.append(byte)
-        continue
-      }
-      let digits = rest.prefix(2).compactMap { Character(Unicode.Scalar($0)).hexDigitValue }
-      guard digits.count == 2 else { return nil }
-      result.append(UInt8(digits[0] << 4 | digits[1]))
-      rest = rest.dropFirst(2)
-    }
-    return result
   }
 }
 
@@ -247,7 +232,7 @@ package enum RetryAfter {
   ///   anyway); nil if the field is neither form.
   package static func seconds(_ field: String, sent: String? = nil, now: Int64) -> Int? {
     let limit = Int64(Int32.max)
-    if !field.isEmpty, field.utf8.allSatisfy({ UInt8(ascii: "0")...UInt8(ascii: "9") ~= $0 }) {
+    if !field.isEmpty, field.utf8.allSatisfy(isDigit) {
       return Int(min(decimal(field.utf8) ?? UInt64(limit), UInt64(limit)))
     }
     guard let date = HTTPDate.parse(field, now: now) else { return nil }
@@ -402,8 +387,6 @@ private func byteSequence(_ rest: inout ArraySlice<UInt8>) -> (key: String, valu
 }
 
 private func skipBlanks(_ rest: inout ArraySlice<UInt8>) { rest = rest.drop(while: isBlank) }
-private func isLowerCase(_ byte: UInt8) -> Bool { UInt8(ascii: "a")...UInt8(ascii: "z") ~= byte }
-private func isDigit(_ byte: UInt8) -> Bool { UInt8(ascii: "0")...UInt8(ascii: "9") ~= byte }
 
 private func isBase64(_ byte: UInt8) -> Bool {
   isLowerCase(byte) || isDigit(byte) || UInt8(ascii: "A")...UInt8(ascii: "Z") ~= byte || "+/=".utf8.contains(byte)

@@ -53,9 +53,8 @@ enum PersonalSpool {
 /// The spools of a person's gets, for a command that names neither a spool nor a URL.
 enum OwnSpools {
   /// nil if there never was a get.
-  private static func records() throws(SpoolError) -> GetRecords? {
-    guard let state = PersonalSpool.location, isDirectory("\(state)/gets") else { return nil }
-    return try GetRecords(state)
+  private static var records: GetRecords? {
+    PersonalSpool.location.flatMap { isDirectory("\($0)/gets") ? GetRecords($0) : nil }
   }
 
   private static func look(in parent: String, _ records: GetRecords) throws(SpoolError) -> GetDirectory.Found {
@@ -65,7 +64,7 @@ enum OwnSpools {
   /// The one beside the files of a directory that may be another user's.
   private static func look(in parent: String) throws(SpoolError) -> GetDirectory.Found {
     do throws(SpoolError) {
-      if let records = try records() { return try look(in: parent, records) }
+      if let records { return try look(in: parent, records) }
     } catch  where error.errno == .permissionDenied {}
     return .nothing
   }
@@ -128,14 +127,14 @@ enum OwnSpools {
 
   /// What is left of the receipts of a spool that its last command has taken away.
   static func receipts(of spool: Spool) throws(SpoolError) -> GetRecords.Receipts {
-    guard spool.isBesideFiles, let parent = parent(of: spool.location), let records = try records() else { return [:] }
+    guard spool.isBesideFiles, let parent = parent(of: spool.location), let records else { return [:] }
     return try records.receipts(in: parent)
   }
 
   /// What gets have fetched into the current directory, but for what one of their spools still has a receipt of.
   static func fetchedHere() throws -> [GetRecords.Fetched] {
     try ExitStatus.reporting("what was fetched here") {
-      guard let here = try? realPath("."), let records = try records() else { return [] }
+      guard let here = try? realPath("."), let records else { return [] }
       var newest: [ExactText: GetRecords.Fetched] = [:]
       for one in try records.fetched(in: here) { newest[one.done.receipt.output.exact] = one }
       if case .own(let spool) = try look(in: here) {
@@ -149,16 +148,17 @@ enum OwnSpools {
   }
 
   /// Forgets what gets have fetched into the current directory and is not there any more.
-  static func forgetMissing(isDry: Bool) throws -> [String] {
+  /// - Returns: nil as for ``GetRecords/forgetMissing(in:isDry:)``.
+  static func forgetMissing(isDry: Bool) throws -> [String]? {
     try ExitStatus.reporting("what was fetched here") {
-      guard let here = try? realPath("."), let records = try records() else { return [] }
+      guard let here = try? realPath("."), let records else { return [] }
       return try records.forgetMissing(in: here, isDry: isDry)
     }
   }
 
   /// Removes those in which nothing is left to do, as their last command would.
   static func removeDone(_ spools: [Spool]) throws(SpoolError) {
-    guard let records = try records() else { return }
+    guard let records else { return }
     for spool in spools where spool.isBesideFiles {
       guard let parent = parent(of: spool.location),
         case .opened(let directory) = try GetDirectory.open(in: parent, records, makes: false),
@@ -187,7 +187,7 @@ enum OwnSpools {
     if use != .reading { _ = try PersonalSpool.become(ownerOf: nil) }
     let directories: [Directory] = [.new, .urgent, .cur, .partial, .hold, .failed, .standing] + (done ? [.done] : [])
     return try ExitStatus.reporting("the spools of your gets") {
-      var found = try records().map { try all($0, warns: warns) } ?? []
+      var found = try records.map { try all($0, warns: warns) } ?? []
       let here = (try? realPath("."))?.exact
       func isElsewhere(_ spool: Spool) -> Bool {
         use == .cancelling && (here == nil || parent(of: spool.location)?.exact != here)

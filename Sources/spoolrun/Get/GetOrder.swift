@@ -29,6 +29,8 @@ struct GetOrder {
       switch try JobStanding.of(item.job, in: spool) {
       case .absent, .done, .running: break
       case .waiting, .due, .retrying, .paused, .failed:
+        // It may be the job of a `get --overwrite` that still runs.
+        if try !WorkerFiles(spool).living().isEmpty { break }
         _ = try Steering(spool).perform(.cancel, item.job.fileName)
       }
     }
@@ -111,7 +113,7 @@ struct GetOrder {
     try Archive(spool).eachPath(named: [name]) { (path, _) throws(SpoolError) in
       found.append(try spool.jobContents(path)?.withUnsafeBytes { JobText($0) }.journal.publication.done)
     }
-    found.append(known.receipts[String(decoding: name.bytes, as: UTF8.self).exact])
+    found.append(known.receipts[name])
     if let former = known.former { found.append(try JobSearch(former).job(.done, name)?.journal.publication.done) }
     // Of one second, the first.
     return found.compactMap(\.self).max { ($0.time?.seconds ?? 0) < ($1.time?.seconds ?? 0) }

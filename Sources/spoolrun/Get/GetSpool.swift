@@ -26,8 +26,8 @@ struct GetSpool {
     makeDirectories(above: state, mode: 0o700)
     let parent = items.first?.directory ?? "/"
     let former = isDirectory("\(state)/\(Directory.files.rawValue)") ? try PersonalSpool.openOwn(state) : nil
-    let records: GetRecords
-    do throws(SpoolError) { records = try GetRecords(state) } catch {
+    let records = GetRecords(state)
+    do throws(SpoolError) { try records.make() } catch {
       throw ExitStatus.cannotCreate.after(
         "\(escaped(state)) cannot be created: \(error); set XDG_STATE_HOME to a directory that you may write to, or "
           + "name a spool with --spool")

@@ -51,11 +51,17 @@ struct Clean: ParsableCommand {
     umask(0o077)
     var isComplete = true
     let isAboutGets = spool.location == nil && SpoolOpening.isAboutGets
-    let hasFetched = try isAboutGets && !OwnSpools.fetchedHere().isEmpty
     // First of all, root becomes the person.
+    if isAboutGets, PersonalSpool.location != nil { _ = try PersonalSpool.become(ownerOf: nil) }
+    let hasFetched = try isAboutGets && !OwnSpools.fetchedHere().isEmpty
     let spools = try SpoolOpening.openAll(spool.location, for: .changing, mayBeNone: hasFetched)
     if hasFetched {
-      for name in try OwnSpools.forgetMissing(isDry: dryRun) {
+      let missing = try OwnSpools.forgetMissing(isDry: dryRun)
+      if missing == nil {
+        Terminal.error(
+          "nothing is forgotten of what gets have fetched: this directory is empty, as without its disk", .info)
+      }
+      for name in missing ?? [] {
         Terminal.print("\(dryRun ? "would forget" : "forgot") \(escaped(name)): a get has fetched it, and it is gone")
       }
     }

@@ -159,9 +159,8 @@ struct JobsWaitedFor {
 
   /// The last command of a get takes its spool away when all is done, and leaves what the receipts say.
   private func hasLeftReceipt(_ name: FileName) throws(SpoolError) -> Bool {
-    let key = String(decoding: name.bytes, as: UTF8.self).exact
-    guard let receipt = try OwnSpools.receipts(of: spool)[key] else { return false }
-    return receipt.time != former[key]?.time
+    guard let receipt = try OwnSpools.receipts(of: spool)[name] else { return false }
+    return receipt.time != former[name]?.time
   }
 
   private func isAnyJob(in directories: [Directory]) throws(SpoolError) -> Bool {

@@ -4,6 +4,8 @@ internal import SpoolStatus
 /// Compares the files that gets have fetched into a directory with what was noted, where their spools are gone. On any
 /// thread.
 struct FetchedFiles: Sendable {
+  /// Where the files are now; nil for where they were fetched to.
+  let directory: String?
   let isVerbose: Bool
   let progress: VerifyProgress
 
@@ -26,7 +28,7 @@ struct FetchedFiles: Sendable {
     let check: PayloadCheck
     do throws(SpoolError) {
       check = try progress.following(fetched.done) { (note) throws(SpoolError) in
-        try GetRecords.check(fetched, note: note)
+        try GetRecords.check(fetched, in: directory, note: note)
       }
     } catch {
       return VerifyAnswer(isGood: false, line: "\(name): cannot be checked: \(error)")
@@ -34,8 +36,8 @@ struct FetchedFiles: Sendable {
     let flaw: String
     switch check {
     case .missing:
-      return VerifyAnswer(
-        isGood: false, line: "\(name): missing; `spoolrun clean` here forgets it, `get` gets it again")
+      let advice = directory == nil ? "; `spoolrun clean` here forgets it, `get` gets it again" : ""
+      return VerifyAnswer(isGood: false, line: "\(name): missing\(advice)")
     case .changed(let mismatch): flaw = "changed: \(mismatch.text)"
     case .unreadable(let error): flaw = "unreadable: \(error.errno)"
     case .present, .sound:

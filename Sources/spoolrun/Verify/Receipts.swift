@@ -21,20 +21,26 @@ struct ListedReceipt: Sendable {
   }
 
   /// What `check` says of the receipt. An error, such as a disk that is not mounted, concerns only this job.
-  /// - Parameter trouble: is told the job's name and why its receipt, or what it is of, cannot be read.
+  /// - Parameters:
+  ///   - trouble: what an error means.
+  ///   - isLine: whether a receipt that cannot be used is told among the answers.
   func answer(
-    _ spool: Spool, check: (_ name: String, Journal.Done, Path) throws -> VerifyAnswer,
-    trouble: (_ name: String, _ reason: String, _ isError: Bool) -> VerifyAnswer
+    _ spool: Spool, trouble: String = "cannot be checked", isLine: Bool = false,
+    check: (_ name: String, Journal.Done, Path) throws -> VerifyAnswer
   ) -> VerifyAnswer {
+    let text: String
     do {
       let (path, done) = try read(spool)
       return try check(name.display, done, path)
     } catch let missing as Missing {
-      guard missing.hasMoved else { return trouble(name.display, missing.text, false) }
-      return VerifyAnswer(isMoved: true, problem: "\(name.display): left done meanwhile, and is not checked")
+      if missing.hasMoved {
+        return VerifyAnswer(isMoved: true, problem: "\(name.display): left done meanwhile, and is not checked")
+      }
+      text = "\(name.display): \(missing.text)"
     } catch {
-      return trouble(name.display, "\(error)", true)
+      text = "\(name.display): \(trouble): \(error)"
     }
+    return VerifyAnswer(isGood: false, line: isLine ? text : nil, problem: isLine ? nil : text)
   }
 
   /// - Returns: with its path, which may be another one since it was listed.
@@ -115,13 +121,11 @@ struct PayloadReader: Sendable {
       let list = flaw == nil ? maker.list() : nil
       if let list { return VerifyAnswer(line: String(decoding: list.text.dropLast(), as: UTF8.self)) }
       return VerifyAnswer(isGood: false, problem: "\(name): \(flaw?.text ?? "a file without bytes has no pieces")")
-    } trouble: { name, reason, isError in
-      VerifyAnswer(isGood: false, problem: "\(name): \(isError ? "cannot be checked: " : "")\(reason)")
     }
   }
 
   func answer(_ listed: ListedReceipt) -> VerifyAnswer {
-    listed.answer(spool) { name, found, path in
+    listed.answer(spool, isLine: true) { name, found, path in
       if let flaw = try flaw(found) {
         // The newer job's file is right where it is, and is checked by its own receipt.
         if let other = try receipts.successor(of: found.receipt, found.time, listed.name) {
@@ -132,8 +136,6 @@ struct PayloadReader: Sendable {
       }
       let isWanted = isVerbose || found.receipt.unproven != nil
       return VerifyAnswer(line: isWanted ? "\(name): \(sound(found))" : nil)
-    } trouble: { name, reason, isError in
-      VerifyAnswer(isGood: false, line: "\(name): \(isError ? "cannot be checked: " : "")\(reason)")
     }
   }
 
@@ -209,7 +211,7 @@ struct SumList: Sendable {
   private let isForTerminal = isatty(STDOUT_FILENO) == 1
 
   func answer(_ listed: ListedReceipt) -> VerifyAnswer {
-    listed.answer(spool) { name, found, _ in
+    listed.answer(spool, trouble: "cannot be read") { name, found, _ in
       guard let digest = found.verified.digests[format.algorithm] else {
         return Self.problem(name, "its receipt has no \(format.algorithm.rawValue)")
       }
@@ -217,8 +219,6 @@ struct SumList: Sendable {
         return Self.problem(name, "the list cannot have a path with a line break")
       }
       return VerifyAnswer(line: shown(line.text))
-    } trouble: { name, reason, isError in
-      Self.problem(name, (isError ? "cannot be read: " : "") + reason)
     }
   }
 

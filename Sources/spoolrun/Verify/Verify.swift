@@ -71,19 +71,18 @@ struct Verify: ParsableCommand {
     let lists = try isRight && (names.isEmpty || !meant.others.isEmpty) ? receipts(in: spools, meant.others) : []
     let files = lists.reduce(meant.files.count) { $0 + $1.receipts.count }
     progress.count { $0.files = files }
-    let fetchedFiles = FetchedFiles(isVerbose: verbose, progress: progress)
+    let fetchedFiles = FetchedFiles(directory: directory, isVerbose: verbose, progress: progress)
     var rest = meant.files[...]
-    var found = report(calls({ rest.popFirst() }, progress, fetchedFiles.answer), progress, &picture)
+    var found = Found()
+    report(calls({ rest.popFirst() }, progress, fetchedFiles.answer), progress, &picture, &found)
     for (spool, receipts) in lists {
-      let next = report(calls({ receipts.next() }, progress, answers(spool, progress)), progress, &picture)
-      found = (found.isGood && next.isGood, found.isDamaged || next.isDamaged, found.replaced + next.replaced)
+      report(calls({ receipts.next() }, progress, answers(spool, progress)), progress, &picture, &found)
     }
-    let (isGood, isDamaged, replaced) = found
-    let (ended, bad) = (progress.now.ended, progress.now.bad)
+    let (ended, bad, replaced) = (progress.now.ended, progress.now.bad, found.replaced)
     let others = (replaced > 0 ? ", \(replaced) replaced" : "") + (bad > 0 ? ", \(bad) not" : "")
     if sums == nil { Terminal.say("\(ended - bad - replaced) sound\(others)") }
-    if isGood, isRight { return }
-    if isDamaged, !refetch {
+    if found.isGood, isRight { return }
+    if found.isDamaged, !refetch {
       Terminal.error("`spoolrun verify --refetch` has it fetched again, and replaced once it is right", .info)
     }
     throw ExitStatus.givenUp.code
@@ -126,21 +125,27 @@ struct Verify: ParsableCommand {
     return pieces ? reader.pieces : reader.answer
   }
 
-  /// - Returns: whether all is good, whether a payload is not what its receipt says, and how many newer jobs have
-  ///   replaced.
+  private struct Found {
+    var isGood = true
+    /// Whether a payload is not what its receipt says.
+    var isDamaged = false
+    /// Payloads that newer jobs have replaced.
+    var replaced = 0
+  }
+
   private func report<Item>(
-    _ calls: OrderedCalls<Item, VerifyAnswer>, _ progress: VerifyProgress, _ picture: inout VerifyPicture
-  ) -> (isGood: Bool, isDamaged: Bool, replaced: Int) {
+    _ calls: OrderedCalls<Item, VerifyAnswer>, _ progress: VerifyProgress, _ picture: inout VerifyPicture,
+    _ found: inout Found
+  ) {
     var bar = ProgressLine()
-    var (isGood, isDamaged, replaced) = (true, false, 0)
     while !calls.isOver {
       for answer in calls.take(within: Int(ProgressLine.interval)) {
         if answer.hasText { bar.erase() }
         if let line = answer.line { Terminal.print(line) }
         if let problem = answer.problem { Terminal.error(problem) }
-        isGood = isGood && answer.isGood
-        isDamaged = isDamaged || answer.isDamaged
-        if answer.isReplaced { replaced += 1 }
+        if !answer.isGood { found.isGood = false }
+        if answer.isDamaged { found.isDamaged = true }
+        if answer.isReplaced { found.replaced += 1 }
       }
       if sums != nil { continue }
       bar.update { width, look in
@@ -149,6 +154,5 @@ struct Verify: ParsableCommand {
       }
     }
     bar.erase()
-    return (isGood, isDamaged, replaced)
   }
 }

@@ -16,7 +16,7 @@ struct GetRun {
   func run(_ options: WorkerOptions, say: @escaping @Sendable (String) -> Void) -> Int32 {
     umask(0o077)
     do {
-      let records = try GetRecords(state, system: system)
+      let records = GetRecords(state, system: system)
       guard case .opened(let directory) = try GetDirectory.open(in: parent, records) else { return 73 }
       let (owner, boot) = WorkerID.current()
       let location = GetDirectory.location(in: parent)

@@ -49,12 +49,32 @@ import Testing
     #expect(fileStatus("\(here)/d") != nil)
   }
 
+  @Test func `a command that finds the file does not end another one that is to replace it`() async throws {
+    let server = try ScriptedServer { request, reply in
+      if request.value("user-agent") == "again" { return try reply.respond("503 Later", body: []) }
+      try reply.respond("200 OK", body: [1])
+    }
+    let url = server.url("/a")
+    #expect(try await get(url).status == .exited(0))
+    let other = try start(["--overwrite", "--user-agent", "again", url])
+    let partial = "\(spool)/partial"
+    @Sendable func isWaiting() -> Bool { names(in: partial).contains { $0.hasPrefix("a-") && !$0.hasSuffix(".part") } }
+    try await waitUntil("it waits for its next attempt") { isWaiting() }
+    #expect(try await get(url).status == .exited(0))
+    #expect(isWaiting())
+    other.send(signal: SIGTERM)
+    _ = try await other.result()
+    // It does so when nobody runs it.
+    #expect(try await get(url).status == .exited(0))
+    #expect(fileStatus(spool) == nil)
+  }
+
   @Test func `a home that cannot be written to is told as such, and nothing is left`() async throws {
-    let record = "\(personal)/gets/\(PayloadName.fingerprint(of: [here]).prefix(32))~"
-    try await runTool(["/bin/mkdir", "-p", record], directory: home.path)
+    let lock = "\(personal)/gets/.lock"
+    try await runTool(["/bin/mkdir", "-p", lock], directory: home.path)
     let result = try await get("http://127.0.0.1:9/a")
     #expect(
-      result.status == .exited(73) && result.errors.contains("no spool can be made for \(here): create \(record): ")
+      result.status == .exited(73) && result.errors.contains("no spool can be made for \(here): create \(lock): ")
         && result.errors.contains("set XDG_STATE_HOME"), "\(result)")
     #expect(names(in: here, isHiddenToo: true) == [])
   }

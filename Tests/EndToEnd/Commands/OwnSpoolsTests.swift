@@ -84,6 +84,12 @@ import Testing
     let damaged = try await command("verify", "b", "./a")
     #expect(damaged.status == .exited(1) && damaged.output.contains("a: changed: "), "\(damaged)")
     #expect(try await command("verify", "b").status == .exited(0))
+    try #require(mkdir(elsewhere, 0o755) == 0 && rename("\(here)/b", "\(elsewhere)/b") == 0)
+    let moved = try await command("verify", "-d", elsewhere, "b")
+    #expect(moved.status == .exited(0), "\(moved)")
+    let gone = try await command("verify", "-d", elsewhere, "a")
+    #expect(gone.status == .exited(1) && gone.output.contains("a: missing\n"), "\(gone)")
+    try #require(rename("\(elsewhere)/b", "\(here)/b") == 0)
     let none = try await command("verify", "a", "c")
     #expect(none.status == .exited(1) && none.errors.contains("c: nothing of this name"), "\(none)")
     // From elsewhere now: what was noted of the former file counts no more.

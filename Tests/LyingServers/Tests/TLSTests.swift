@@ -29,6 +29,26 @@ struct TLSTests {
     }
   }
 
+  /// A libcurl that was built with a directory of authorities, as Debian's, trusts these as well (CURLOPT_CAPATH(3)).
+  @Test(.enabled("needs mounts") { try await Need.mounts.isMet() })
+  func cacertIsInsteadOfTheSystems() async throws {
+    let (authority, other) = (try await CertificateAuthority(), try await CertificateAuthority())
+    let scene = try TemporaryDirectory()
+    let server = try ScriptedServer { try Origin().answer($0, $1) }
+    let front = try await TLSFront(to: server, authority: authority, announcesEnd: true)
+    try writeFile("\(scene.path)/ca.pem", readFile(authority.authority))
+    try await runTool(["/usr/bin/openssl", "rehash", scene.path])
+    let mount = #"mount --bind "$0" /etc/ssl/certs; exec "$@""#
+    for (file, status) in [(other.authority, CommandResult.Status.exited(75)), (authority.authority, .exited(0))] {
+      let spool = try TemporarySpool()
+      try spool.drop("job", "url: \(front.url("/data"))\n")
+      let result = try await spoolrun(
+        "--once", "--cacert", file, spool.root,
+        prefix: ["/usr/bin/unshare", "--mount", "sh", "-euc", mount, scene.path])
+      #expect(result.status == status, "\(result)")
+    }
+  }
+
   /// What no plain connection could tell from a whole body.
   @Test(arguments: tlsBehaviours)
   func cutWithoutCloseNotify(_ behaviour: Behaviour) async throws {

@@ -25,4 +25,15 @@ import Testing
     try cleanup.run()
     #expect(found == ["cur/stray.part"])
   }
+
+  @Test func `a receipt that cannot be read is told, and keeps nothing else from being cleaned`() throws {
+    let fixture = try Fixture(
+      hook: Probe { $0.kind == .open && $0.path == "done/a" ? .fail(.permissionDenied) : nil })
+    for name in ["a", "b"] { try writeFile(fixture.files.path("done/\(name)"), Array(Self.receipt.utf8)) }
+    var found: [String] = []
+    var cleanup = Cleanup(fixture.spool) { found.append("\($0.place) \($0.kind)") }
+    cleanup.readsJobs = true
+    try cleanup.run()
+    #expect(found.sorted() == ["done/a stuck", "done/b missing"])
+  }
 }

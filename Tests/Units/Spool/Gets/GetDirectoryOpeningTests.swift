@@ -200,7 +200,36 @@ import Testing
     }
     try Self.note("a", in: parent, state, first)
     try await waitUntil("the other one has ended") { ended.isOn }
-    #expect(Set(try GetRecords(state).receipts(in: parent).keys) == ["a".exact, "b".exact])
+    #expect(Set(try GetRecords(state).receipts(in: parent).keys) == [FileName("a"), FileName("b")])
+  }
+
+  @Test func `a command that holds the records of another for long is not waited for, and nothing is lost`() throws {
+    let records = GetRecords("\(home.path)/state")
+    let directory = try opened(GetDirectory.open(in: parent, records))
+    let lock = Glibc.open("\(home.path)/state/gets/.lock", O_RDWR | O_CLOEXEC)
+    try #require(lock >= 0 && flock(lock, LOCK_EX | LOCK_NB) == 0)
+    let receipt =
+      "url: https://a.example/x\nverified: 2026-01-02T03:04:05Z size=1 crc32=d3d99e8b part=7\n"
+      + "done: 2026-01-02T03:04:05Z attempts=1 output=x\n"
+    try writeFile("\(location)/done/job", Array(receipt.utf8))
+    #expect(try !directory.removeIfDone(spool()) && fileStatus("\(location)/done/job") != nil)
+    close(lock)
+    #expect(try directory.removeIfDone(spool()) && records.receipts(in: parent).count == 1)
+  }
+
+  @Test func `what only reads makes nothing`() throws {
+    let records = GetRecords("\(home.path)/state")
+    #expect(try records.receipts(in: parent).isEmpty && records.directories().isEmpty)
+    #expect(fileStatus("\(home.path)/state") == nil)
+  }
+
+  @Test func `where nothing at all is, as without a mounted disk, nothing is forgotten`() throws {
+    let state = "\(home.path)/state"
+    try Self.note("a", in: parent, state, Probe())
+    let records = GetRecords(state)
+    #expect(try records.forgetMissing(in: parent, isDry: false) == nil && records.receipts(in: parent).count == 1)
+    try writeFile("\(parent)/other", [1])
+    #expect(try records.forgetMissing(in: parent, isDry: false) == ["x"] && names(in: "\(state)/got").isEmpty)
   }
 
   @Test func `none is made for a command that only removes`() throws {

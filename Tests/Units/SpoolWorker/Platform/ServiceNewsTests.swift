@@ -30,4 +30,9 @@ import Testing
     #expect(news.due(.stopping, "a", at: 9000) == ["STOPPING=1", "WATCHDOG=1"])
     #expect(news.untilDue(at: 10_500) == 0)
   }
+
+  @Test func `what is said once is kept until it can be sent, and of the rest the last`() {
+    let unsent = ["READY=1", "WATCHDOG=1", "STATUS=a", "WATCHDOG=1", "STOPPING=1", "WATCHDOG=1", "STATUS=c"]
+    #expect(ServiceNews.worthKeeping(of: unsent) == ["READY=1", "STOPPING=1", "WATCHDOG=1", "STATUS=c"])
+  }
 }
