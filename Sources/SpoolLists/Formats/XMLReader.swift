@@ -22,9 +22,6 @@ final class XMLReader {
   static let deepest = 32
   private let deepest: Int
   private static let longestText = 64 << 10
-  /// Bytes of a tag or comment. Before 2.6, expat reads one that is not complete anew with each block (CVE-2023-52425),
-  /// so that the time grows with the square of its length.
-  static let longestMarkup = 1 << 20
   /// Between the namespace and the name: no character of XML.
   private static let separator: Character = "\u{1F}"
 
@@ -73,7 +70,7 @@ final class XMLReader {
     }
     taken += block.count
     // Expat is at the start of what is not complete yet.
-    if !isLast, taken - Int(XML_GetCurrentByteIndex(parser)) > Self.longestMarkup {
+    if !isLast, taken - Int(XML_GetCurrentByteIndex(parser)) > XMLMender.longestMarkup {
       throw Defect(line: line, reason: "a tag or comment of over 1 MiB")
     }
   }

@@ -29,6 +29,10 @@ struct XMLMender {
     if let problem = decoder.problem { problems.note(problem) }
   }
 
+  /// Bytes of a tag or comment. Before 2.6, expat reads one that is not complete anew with each block (CVE-2023-52425),
+  /// so that the time grows with the square of its length.
+  static let longestMarkup = 1 << 20
+
   /// - Parameter isLast: whether the feed ends here.
   /// - Returns: what of the feed can be passed on by now, in UTF-8.
   /// - Throws: ``Defect`` for what no mending helps.
@@ -40,7 +44,7 @@ struct XMLMender {
     mended = []
     mended.reserveCapacity(end)
     while position < end, try step() {}
-    if end - position > XMLReader.longestMarkup {
+    if end - position > Self.longestMarkup {
       throw Defect(line: text.place(position).line, reason: "a tag or comment of over 1 MiB")
     }
     if isLast { try checkEnd() }
@@ -116,7 +120,7 @@ struct XMLMender {
 
   private mutating func skipDoctype() throws(Defect) -> Bool {
     var depth = 0
-    for index in position..<min(end, position + XMLReader.longestMarkup) {
+    for index in position..<min(end, position + Self.longestMarkup) {
       switch text[index] {
       case UInt8(ascii: "["): depth += 1
       case UInt8(ascii: "]"): depth -= 1
