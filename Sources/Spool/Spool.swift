@@ -424,8 +424,8 @@ extension Spool {
 
   /// Removes a name of a job where another job may get that name at any moment. So it is looked at again where nobody
   /// else sees it.
-  /// - Parameter isDouble: the job must keep a name. One in `tmp/` does not count: a dropper is about to remove it. Of two
-  ///   who see each other's name, both would remove theirs without the second look.
+  /// - Parameter isDouble: the job must keep a name. One in `tmp/` does not count: a dropper is about to remove it. Of
+  ///   two who see each other's name, both would remove theirs without the second look.
   /// - Returns: whether the job has lost this name.
   @discardableResult
   func remove(_ path: Path, of job: FileStatus, isDouble: Bool = false) throws(SpoolError) -> Bool {

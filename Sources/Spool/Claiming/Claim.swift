@@ -160,6 +160,8 @@ package final class Claim {
   package func park(until due: Timestamp) throws(SpoolError) {
     // Before the rename: a job in partial/ with the mtime of its last heartbeat would be due at once.
     try file.setTimes(to: due.seconds)
+    // In `standing/`, what a power cut leaves of the first line of a journal looks like a file that is not complete.
+    if isStandingOrder, text.journal.isEmpty { try file.fdatasync() }
     try move(to: isStandingOrder ? .standing : .partial)
   }
 

@@ -12,7 +12,9 @@ import Testing
     // nginx sends 1 MiB a second there, so there is time to kill it, also on a busy machine.
     let body = (0..<8 << 20).map { UInt8(truncatingIfNeeded: $0 &* $0 >> 5 ^ $0) }
     try nginx.publish("data.bin", body)
-    let arguments = ["get", "--cacert", authority.authority, nginx.url(.https, "/slow/data.bin")]
+    let arguments = [
+      "get", "--connections", "1", "--cacert", authority.authority, nginx.url(.https, "/slow/data.bin"),
+    ]
     func start() throws -> RunningCommand {
       try startSpoolrun(arguments, environment: ["XDG_STATE_HOME": home.path], directory: home.path)
     }
