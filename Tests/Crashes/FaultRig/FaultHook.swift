@@ -41,7 +41,8 @@ final class FaultHook: CallHook {
       }
       // Only the moves between states are made without replacing; the others start or end in tmp/, or end in cur/.
       let (isOut, isDraft) = (call.path.hasPrefix("cur/"), call.path.hasPrefix("tmp/"))
-      if call.kind == .rename, !call.path.contains(" cur/"), lacksNoReplace && isOut || lacksExchange && isDraft {
+      let mayReplace = call.path.contains(" cur/") || call.path.contains(" tmp/")
+      if call.kind == .rename, !mayReplace, lacksNoReplace && isOut || lacksExchange && isDraft {
         recorder.note(.failed, call, "\(Errno.invalidArgument)")
         return .fail(.invalidArgument)
       }
