@@ -422,10 +422,10 @@ extension Spool {
     }
   }
 
-  /// Removes a name of a job where another job may get that name at any moment. So it is looked at again where nobody
-  /// else sees it.
-  /// - Parameter isDouble: the job must keep a name. One in `tmp/` does not count: a dropper is about to remove it. Of
-  ///   two who see each other's name, both would remove theirs without the second look.
+  /// Removes a name of a job where another job may get that name at any moment. So the file is moved to `tmp/` first,
+  /// where nobody else sees it, and looked at again.
+  /// - Parameter isDouble: the job must keep another name. One in `tmp/` does not count: a dropper is about to remove
+  ///   it. Without the second look, two processes that see each other's name would both remove theirs.
   /// - Returns: whether the job has lost this name.
   @discardableResult
   func remove(_ path: Path, of job: FileStatus, isDouble: Bool = false) throws(SpoolError) -> Bool {
@@ -482,7 +482,7 @@ extension Spool {
       throw SpoolError(call: .rename, path: from.display, errno: .noSuchFileOrDirectory)
     } catch {
       // The job has moved, and its old name could not be removed. It must not be moved again because of that; the next
-      // claim removes the old name. But a worker that lives would go on with a job that a person holds.
+      // claim removes the old name. But where a person holds a running job, its worker would go on with it.
       if from.directory == .cur, to.directory == .hold, try remove(to, of: moved, isDouble: true) { throw error }
       return
     }

@@ -185,7 +185,7 @@ struct JobEditor {
       throw error
     }
     do throws(SpoolError) { try spool.moveNoReplace(claim, target.path) } catch  where error.errno == .fileExists {
-      // As a claim, it would run.
+      // A worker would run the job if it stayed a claim.
       try spool.putBack(claim, at: target.path)
     }
   }

@@ -66,7 +66,7 @@ extension JobMoves {
     case .cur:
       if try completeMove(job, source, status) { return false }
       try removeDropped(job, status)
-      // A claim that was given back, cut.
+      // A worker gave the claim back, and a crash cut that: the former claim's name goes.
       if try spool.names(of: status, like: job, in: .cur).count > 1 {
         if status.mayBeMoving(at: now) { return false }
         try removeClaims(source, status)

@@ -140,7 +140,7 @@ struct Backlog {
     if byHost[host]!.isEmpty {
       byHost[host] = nil
     } else if byHost[host]!.startIndex >= Self.lookAhead {
-      // A slice keeps what was taken from its front.
+      // A slice keeps the memory of what was taken from its front.
       byHost[host] = Array(byHost[host]!)[...]
     }
     return choice
