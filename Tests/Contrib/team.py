@@ -58,9 +58,10 @@ class TeamTests(unittest.TestCase):
         self.team.chmod(0o755)
         subprocess.run(["chown", "-R", f"{WORKER}:{WORKER}", self.spool], check=True)
         setup = command_of("A team").replace("/var/spool/spoolrun", str(self.spool)).replace("users", str(TEAM))
-        setup = setup.replace("chown spoolrun:", f"chown {WORKER}:{WORKER}")
-        lines = [line for line in setup.splitlines() if line.startswith(("chgrp", "chmod", "chown", "echo 'mode"))]
-        self.assertEqual(len(lines), 5)
+        setup = setup.replace("runuser -u spoolrun --", " ".join(self.identity(WORKER, WORKER)))
+        # The others install packages and the program itself.
+        lines = [line for line in setup.splitlines() if not line.startswith(("apt-get", "install", "echo '%"))]
+        self.assertEqual(len(lines), 6)
         subprocess.run(["sh", "-euc", "\n".join(lines)], check=True)
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), Origin)
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
