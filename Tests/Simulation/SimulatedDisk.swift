@@ -66,6 +66,8 @@ final class SimulatedDisk {
 
   let root: Inode
   private(set) var open: [Int32: OpenFile] = [:]
+  /// Files that may have bytes which are not on the disk, by number.
+  private var unflushed: [UInt64: Inode] = [:]
   /// Calls that change names, oldest first, which a power cut can still undo. One call's changes stay together.
   private var pending: [[Change]] = []
   /// Nanoseconds since the epoch.
@@ -368,6 +370,7 @@ final class SimulatedDisk {
       inode.bytes += [UInt8](repeating: 0, count: growth)
     }
     inode.bytes.replaceSubrange(offset..<offset + bytes.count, with: bytes)
+    unflushed[inode.number] = inode
     if !inode.lost.isEmpty { inode.keepLost(outside: offset..<offset + bytes.count) }
     (inode.modified, inode.changed) = (clock, clock)
     if inode.isRewritten, inode.bytes.count >= inode.durableBytes.count {
@@ -387,6 +390,7 @@ final class SimulatedDisk {
     if gone > 0 { inode.bytes.removeLast(gone) } else { inode.bytes += [UInt8](repeating: 0, count: -gone) }
     room += gone
     inode.isRewritten = length == 0 && !inode.durableBytes.isEmpty
+    unflushed[inode.number] = inode
     (inode.modified, inode.changed) = (clock, clock)
   }
 
@@ -423,7 +427,10 @@ final class SimulatedDisk {
       inode.owesError = false
       throw fail(EIO)
     }
-    if extent == .fileSystem { for each in files() { each.flush() } } else { inode.flush() }
+    for each in extent == .fileSystem ? changedFiles() : [inode] {
+      each.flush()
+      if each.lost.isEmpty { unflushed[each.number] = nil }
+    }
     // btrfs logs a file with its names, or a directory with its entries.
     let isFlushed = { [keeping] (changes: [Change]) in
       keeping != .any || extent == .fileSystem || changes.contains { $0.inode === inode || $0.directory === inode }
@@ -455,18 +462,15 @@ final class SimulatedDisk {
   /// A flush has failed: the pages count as clean, and what was in them never gets to the disk.
   func failToSync(_ inode: Inode, _ extent: SyncExtent) {
     guard extent == .fileSystem else { return inode.losePages() }
-    for each in files() where each.bytes != each.durableBytes {
+    for each in changedFiles() where each.bytes != each.durableBytes {
       each.losePages()
       each.owesError = true
     }
   }
 
-  /// All files that have a name.
-  private func files() -> [Inode] {
-    func below(_ directory: Inode) -> [Inode] {
-      directory.entries.values.flatMap { $0.inode.type == S_IFDIR ? below($0.inode) : [$0.inode] }
-    }
-    return below(root).sorted { $0.number < $1.number }
+  /// Files that have a name, and may have bytes which are not on the disk.
+  private func changedFiles() -> [Inode] {
+    unflushed.values.filter { $0.links > 0 }.sorted { $0.number < $1.number }
   }
 
   /// Whether it is a rename from `new/` to `cur/`.
