@@ -51,7 +51,7 @@ package func shortDuration(_ seconds: Int64) -> String {
 
 /// The same, and below a minute three digits: `0.31s`, `5.31s`, `12.5s`. Whole seconds stay so: nobody knew more.
 func shortDuration(milliseconds: Int64) -> String {
-  if milliseconds >= 59_950 || milliseconds % 1000 == 0 { return shortDuration((milliseconds + 500) / 1000) }
+  if milliseconds >= 59_950 || milliseconds % 1000 == 0 { return shortDuration((milliseconds / 500 + 1) / 2) }
   return digits(max(0.01, Double(milliseconds) / 1000)) + "s"
 }
 

@@ -16,7 +16,9 @@ package struct Fields: Sendable, Equatable {
   /// The first word of most lines.
   package var time: Timestamp? { words.first.flatMap { Timestamp($0) } }
   package func time(_ key: String) -> Timestamp? { self[key].flatMap { Timestamp($0) } }
-  package func number(_ key: String) -> UInt64? { self[key].flatMap { decimal($0) } }
+  package func number(_ key: String) -> UInt64? { self[key].flatMap { amount($0) } }
+  /// Only compared: its file system may use all 64 bits.
+  package func inode(_ key: String) -> UInt64? { self[key].flatMap { decimal($0) } }
 
   package static func == (left: Fields, right: Fields) -> Bool {
     left.words.elementsEqual(right.words) { $0.exact == $1.exact }

@@ -27,6 +27,11 @@ package func decimal(_ text: some StringProtocol) -> UInt64? {
   return UInt64(text)
 }
 
+/// The same, up to the longest file (off_t): nothing that is added to it overflows.
+package func amount(_ text: some StringProtocol) -> UInt64? {
+  decimal(text).flatMap { $0 <= UInt64(Int64.max) ? $0 : nil }
+}
+
 /// A number of bytes, with k, M, G or T behind it for powers of 1024, as curl and wget count them.
 package func byteCount(_ text: some StringProtocol) -> UInt64? {
   var digits = Substring(text)

@@ -53,9 +53,9 @@ package struct GetRecords: Sendable {
     let bytes = try ReplacedFile.read(path, limit: Self.longest, system: system) ?? []
     return String(decoding: bytes, as: UTF8.self).split(at: "\n").compactMap { line in
       guard let fields = Fields(parsing: line), let directory = fields["directory"],
-        let inode = fields.number("inode"), let token = fields["token"]
+        let inode = fields.inode("inode"), let token = fields["token"]
       else { return nil }
-      let above = fields["above"].flatMap { decimal($0) }
+      let above = fields.inode("above")
       return (directory, Entry(inode: inode, token: token, mount: fields["mount"], above: above))
     }
   }

@@ -77,7 +77,7 @@ extension ValueGrammar<HeaderLine> {
 extension ValueGrammar<UInt64> {
   /// A file's size; an offset is signed (off_t).
   static let fileSize = ValueGrammar(
-    "a number of bytes, such as 4294967296", read: { decimal($0).flatMap { $0 <= UInt64(Int64.max) ? $0 : nil } },
+    "a number of bytes, such as 4294967296", read: { amount($0) },
     write: { "\($0)" })
 
   static let largestSize = ValueGrammar(

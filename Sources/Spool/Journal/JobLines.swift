@@ -153,10 +153,12 @@ package enum JournalScan {
 
   /// Hands each complete journal line of `bytes` to `body`, in order.
   package static func lines(_ bytes: UnsafeRawBufferPointer, _ body: (ScannedLine) -> Void) {
+    var hasBegun = false
     for line in JobLines(bytes) where line.isComplete {
-      guard let journal = line.journal else { continue }
-      if line.hasZero { return }
-      body(journal)
+      let journal = line.journal
+      hasBegun = hasBegun || journal != nil
+      if hasBegun, line.hasZero { return }
+      if let journal { body(journal) }
     }
   }
 
@@ -182,9 +184,9 @@ package struct ScannedLine {
   /// Its time, the first word of most lines; nil if it has none.
   package var time: Timestamp? { value.count >= 20 ? Timestamp(utf8: value[..<20]) : nil }
 
-  /// The number in the field `name`; nil if there is none, or it has more than 64 bits.
+  /// The number in the field `name`; nil if there is none, or it is no ``amount(_:)``.
   package func number(_ name: StaticString) -> UInt64? {
-    field(name).flatMap { decimal(String(decoding: $0, as: UTF8.self)) }
+    field(name).flatMap { amount(String(decoding: $0, as: UTF8.self)) }
   }
 
   package func has(_ name: StaticString) -> Bool { field(name) != nil }

@@ -151,7 +151,7 @@ package struct Journal: Sendable, Equatable {
       switch entry.key {
       case .response:
         let offset = entry.fields.number("at") ?? 0
-        (version, part, end, lostWrites) = (entry.version, entry.fields.number("part"), nil, false)
+        (version, part, end, lostWrites) = (entry.version, entry.fields.inode("part"), nil, false)
         source = asked
         // The data was cut to here.
         checkpoint = checkpoint.flatMap { $0.offset > offset || offset == 0 ? nil : $0 }
@@ -278,7 +278,7 @@ package struct Journal: Sendable, Equatable {
     }
 
     fileprivate init?(_ entry: JournalEntry) {
-      guard let size = entry.fields.number("size"), let part = entry.fields.number("part") else { return nil }
+      guard let size = entry.fields.number("size"), let part = entry.fields.inode("part") else { return nil }
       (self.size, self.part) = (size, part)
       digests = Digests(entry.fields)
       if digests[.crc32] == nil { return nil }
@@ -463,7 +463,7 @@ struct JournalEntry {
 
   /// The offset of a `checkpoint:`, or `at=` of other lines, with the digests of the bytes before it.
   var mark: Mark? {
-    Mark(at: key == .checkpoint ? fields.words.first.flatMap { decimal($0) } : fields.number("at"), fields)
+    Mark(at: key == .checkpoint ? fields.words.first.flatMap { amount($0) } : fields.number("at"), fields)
   }
 
   var failureCode: FailureCode? { fields["code"].flatMap { FailureCode(label: $0) } }

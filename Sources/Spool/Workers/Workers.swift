@@ -203,7 +203,7 @@ package struct WorkerReport: Sendable, Equatable {
     if !isStarted { return nil }
   }
 
-  private static func count(_ text: String?) -> Int { text.flatMap { decimal($0) }.map { Int(clamping: $0) } ?? 0 }
+  private static func count(_ text: String?) -> Int { Int(Int32(clamping: text.flatMap { decimal($0) } ?? 0)) }
 }
 
 extension WorkerID {

@@ -21,6 +21,7 @@ import Testing
     #expect(scan(job + "\n") { $0.key } == [.started, .failed, .done])
     // What a power cut left: neither that line nor those behind it.
     #expect(scan("failed: a\ndone: \0\ndone: b\n") { $0.key } == [.failed])
+    #expect(scan("failed: a\n\0\0\ndone: b\n") { $0.key } == [.failed], "zeros alone")
   }
 
   @Test(arguments: ["", "url: https://h/a\n"])

@@ -33,6 +33,20 @@ import Testing
     #expect(journal.attempts.failures == 0 && journal.publication.verified == nil && journal.publication.receipt == nil)
   }
 
+  /// No file is so long, whatever a dropped job says. An inode may have such a number.
+  @Test(arguments: [UInt64.max, 1 << 63])
+  func numbersThatAreNone(number: UInt64) {
+    let ends = ["interrupted", "failed"].map { "\($0): \(noon) at=\(number) crc32=00000000 fetched=\(number)" }
+    for line in ["checkpoint: \(number) crc32=00000000"] + ends.map({ "\($0) broken=\(number)" }) {
+      let journal = begun(line, line, "checkpoint: 80 crc32=00000050")
+      #expect(journal.data.softMark == mark(80, 0x50) && journal.data.brokenFrom ?? 0 == 0)
+      #expect(journal.traffic.fetched == 0)
+    }
+    let journal = begun(
+      "response: mirror=1 at=\(number) part=1", "response: mirror=1 at=40 size=\(number) part=\(number)")
+    #expect(journal.data.version?.size == nil && journal.data.part == number)
+  }
+
   @Test func attemptsThatCount() {
     let journal = folded(
       "failed: \(noon) attempt=1 class=temporary code=cut at=5 fetched=5",
@@ -159,7 +173,7 @@ import Testing
       "response: mirror=99999999999 at=0 part=1", "failed: \(noon) code=cut fetched=18446744073709551615",
       "failed: \(noon) code=cut fetched=5", "checkpoint: 18446744073709551615 crc32=00000000")
     #expect(journal.data.version == nil)
-    #expect(journal.data.checkpoint?.offset == .max)
+    #expect(journal.data.checkpoint == nil)
   }
 
   @Test func ifRangeWantsAStrongValidator() {
