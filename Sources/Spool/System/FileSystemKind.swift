@@ -45,6 +45,12 @@ package struct FileSystemKind: Sendable, Equatable {
   /// right, and this host's clock sets the times of files.
   package var isLocal: Bool { sharing == .local }
 
+  /// Whether syncfs(2) makes all of it durable, and reports each failed write. FUSE passes it to almost no program
+  /// (fuse_sync_fs in fs/fuse/inode.c), so what the program, such as that of MooseFS, still has in its memory stays
+  /// there. ecryptfs has no such call, and leaves its pages in the cache of the file system below; overlay is not told
+  /// of the writes that fail there.
+  package var syncsAsAWhole: Bool { isLocal && !["ecryptfs", "overlay"].contains(name) }
+
   /// - Parameter type: f_type of statfs(2).
   package init(type: UInt32) {
     self = Self.known[type] ?? FileSystemKind(name: "type 0x\(String(type, radix: 16))", sharing: .unknown)

@@ -44,11 +44,9 @@ package struct FileSystem: Sendable {
   private let file: SharedFile
 
   /// - Parameter file: open since before the first write, or its errors would not be reported (syncfs(2)).
-  /// - Returns: nil where syncfs(2) does not make all of it durable, or does not report each failed write. FUSE passes
-  ///   it to almost no program (fuse_sync_fs in fs/fuse/inode.c), and so what the program, such as that of MooseFS,
-  ///   still has in its memory stays there.
+  /// - Returns: nil where not: ``FileSystemKind/syncsAsAWhole``, and by ``isReliable``.
   init?(_ file: SharedFile, _ status: FileStatus, _ kind: FileSystemKind) {
-    guard Self.isReliable, kind.isLocal else { return nil }
+    guard Self.isReliable, kind.syncsAsAWhole else { return nil }
     device = status.device
     self.file = file
   }

@@ -10,6 +10,7 @@ import Testing
     arguments: [
       (FileSystemKind(type: 0xEF53), true), (FileSystemKind(type: 0x9123_683E), true), (.fuse, false),
       (FileSystemKind(type: 0x6969), false), (FileSystemKind(type: 0x1234), false),
+      (FileSystemKind(type: 0x794C_7630), false), (FileSystemKind(type: 0xF15F), false),
     ])
   func isOnlyForLocalFileSystems(kind: FileSystemKind, isWhole: Bool) throws {
     let fixture = try Fixture(kind: kind)
