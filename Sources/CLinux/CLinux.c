@@ -31,6 +31,10 @@ char *spoolrun_argument(int index) {
   return index >= 0 && index < argument_count && argument_vector ? argument_vector[index] : NULL;
 }
 
+int spoolrun_sem_wait(sem_t *semaphore, const struct timespec *until) {
+  return sem_clockwait(semaphore, CLOCK_MONOTONIC, until);
+}
+
 int spoolrun_openat_beneath(int directory, const char *path, int flags, unsigned int mode) {
   struct open_how how;
   memset(&how, 0, sizeof how);

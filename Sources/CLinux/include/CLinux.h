@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <linux/openat2.h>
 #include <malloc.h>
+#include <semaphore.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -23,6 +24,9 @@
 /// main's argv[index]; NULL from argc on. Swift's CommandLine reads /proc/self/cmdline or searches the stack, which
 /// fails without /proc, or if a library's constructor has moved the environment (setenv(3)).
 char *spoolrun_argument(int index);
+
+/// sem_clockwait(3) with CLOCK_MONOTONIC; glibc declares it only under _GNU_SOURCE.
+int spoolrun_sem_wait(sem_t *semaphore, const struct timespec *until);
 
 /// openat2(2): resolves `path` only below `directory` and without symbolic links.
 int spoolrun_openat_beneath(int directory, const char *path, int flags, unsigned int mode);

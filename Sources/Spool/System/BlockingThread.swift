@@ -96,14 +96,14 @@ package final class Bell: @unchecked Sendable {
   /// - Returns: whether it rang.
   package func wait(milliseconds: Int64) -> Bool {
     var until = timespec()
-    clock_gettime(CLOCK_REALTIME, &until)
+    clock_gettime(CLOCK_MONOTONIC, &until)
     until.tv_sec += Int(milliseconds / 1000)
     until.tv_nsec += Int(milliseconds % 1000) * 1_000_000
     if until.tv_nsec >= 1_000_000_000 {
       until.tv_sec += 1
       until.tv_nsec -= 1_000_000_000
     }
-    while sem_timedwait(semaphore, &until) != 0 {
+    while spoolrun_sem_wait(semaphore, &until) != 0 {
       if errno != EINTR { return false }
     }
     return true
