@@ -9,7 +9,7 @@ package enum Hook: Sendable {
   /// Why it is not run: another user could have written it, or it is no program.
   case refused(String)
 
-  private static let directory = Path("hooks")
+  private static let directory = OtherDirectory.hooks.path
 
   package static func mayExist(in spool: Spool) throws(SpoolError) -> Bool {
     guard let settings = spool.settings else { return false }
@@ -57,7 +57,7 @@ package struct TrustedKeys: Sendable {
   /// ssh-keygen(1), KEY REVOCATION LISTS.
   package private(set) var revoked: String?
 
-  private static let directory = Path("keys")
+  private static let directory = OtherDirectory.keys.path
 
   /// - Throws: ``Defect``, ``SpoolError``.
   package init(_ spool: Spool) throws {

@@ -121,7 +121,7 @@ package struct KeptVersions {
       }
       old = isStopped() ? [] : old.dropFirst(read.count)
       // Hooks may take all files elsewhere: nothing is removed then, and the jobs need not be read for it.
-      if read.allSatisfy({ isGone($0.1) }), try !isAnyThere(kept) { continue }
+      if read.allSatisfy({ isGone($0.1) }), !isAnyThere(kept) { continue }
       var holders = try holders()
       for (version, look) in read {
         if let outcome = remove(version, look, &holders, kept) { outcomes.append(outcome) }
@@ -165,11 +165,9 @@ package struct KeptVersions {
     if case .success(.gone) = look { true } else { false }
   }
 
-  private func isAnyThere(_ versions: some Sequence<Version>) throws(SpoolError) -> Bool {
-    for version in versions {
-      if try root(of: version)?.status(version.output) != nil { return true }
-    }
-    return false
+  /// As far as is known: an error of one says nothing of the others.
+  private func isAnyThere(_ versions: some Sequence<Version>) -> Bool {
+    versions.contains { (try? root(of: $0)?.status($0.output)) != nil }
   }
 
   private enum Look {
@@ -223,7 +221,7 @@ package struct KeptVersions {
       {
         switch try look.get() {
         // The directory of a disk that is not mounted is empty.
-        case .gone: if try !isAnyThere(kept.filter { $0.isIn(receipt.directory) }) { return nil }
+        case .gone: if !isAnyThere(kept.filter { $0.isIn(receipt.directory) }) { return nil }
         case .changed(let reason): result = outcome(reason)
         case .sound(let status):
           if try directory.get()?.remove(version.output, seen: status) != true { return nil }

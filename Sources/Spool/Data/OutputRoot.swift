@@ -32,7 +32,7 @@ package final class OutputRoot {
   }
 
   func leads(to place: OutputPlace, _ output: OutputPath) throws(SpoolError) -> Bool {
-    try orNil(open(output, creating: false).parent.isSame(as: place.parent), on: .noSuchFileOrDirectory) ?? false
+    try orNil(open(output, creating: false).parent.isSame(as: place.parent), where: \.isOfNoDirectory) ?? false
   }
 
   /// - Throws: ``SpoolError``, ELOOP where a directory of the path is a symbolic link.
@@ -130,14 +130,21 @@ package final class OutputRoot {
 
   /// Sets the time of the file at `output`, in seconds since the epoch, if there is one.
   package func setModified(_ output: OutputPath, to seconds: Int64) throws(SpoolError) {
-    try orNil(open(output, creating: false).openExisting().setModified(seconds), on: .noSuchFileOrDirectory)
+    try orNil(open(output, creating: false).openExisting().setModified(seconds), where: \.isOfNoDirectory)
   }
 
   /// Removes what interrupted commits of the data with these inodes left beside `output`: a second name of the data, or
   /// a copy of it.
   package func removeTemporaries(beside output: OutputPath, of inodes: [UInt64]) throws(SpoolError) {
-    let place = try orNil(open(output, creating: false), on: .noSuchFileOrDirectory)
+    let place = try orNil(open(output, creating: false), where: \.isOfNoDirectory)
     for inode in inodes { try place?.removeTemporary(of: inode) }
+  }
+}
+
+extension SpoolError {
+  /// Whether the path of an output leads to no directory: there is none, or it is a file or a link by now.
+  fileprivate var isOfNoDirectory: Bool {
+    [.noSuchFileOrDirectory, .notDirectory, .tooManySymbolicLinkLevels].contains(errno)
   }
 }
 
@@ -203,14 +210,12 @@ package struct NamedRoots {
 
   package init(_ spool: Spool) { self.spool = spool }
 
-  static let directory = "roots"
+  static let directory = OtherDirectory.roots.rawValue
 
   /// The spool and its directories that contain no payloads.
   func ownDirectories() throws(SpoolError) -> [FileStatus] {
     var found = [try spool.directory.status()]
-    let others = ["hooks", Self.directory, PieceLists.directory].map { Path($0) }
-    let names = Directory.allCases.filter { $0 != .files }.map { Path($0) } + others
-    for name in names {
+    for name in Directory.allCases.filter({ $0 != .files }).map({ Path($0) }) + OtherDirectory.allCases.map(\.path) {
       if let status = try spool.system.statusIfPresent(spool.root, name) { found.append(status) }
     }
     return found
@@ -294,7 +299,8 @@ extension ExistingOutput {
       let mismatch = expected.mismatch(try reading(expected.digests.algorithms).run(note))
       return mismatch.map { .changed($0) } ?? .sound
     } catch  where error.errno == .ioError {
-      return .unreadable(error)
+      // So says also a file that has become shorter while it was read.
+      return expected.mismatch(size: UInt64(try file.status().size)).map { .changed($0) } ?? .unreadable(error)
     }
   }
 }

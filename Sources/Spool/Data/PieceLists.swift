@@ -8,7 +8,7 @@ package struct PieceLists {
 
   package init(_ spool: Spool) { self.spool = spool }
 
-  static let directory = "pieces"
+  static let directory = OtherDirectory.pieces.rawValue
 
   static func path(_ list: FileName) -> Path { Path(Array("\(directory)/".utf8) + list.bytes) }
 

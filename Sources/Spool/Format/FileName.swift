@@ -93,6 +93,13 @@ package struct FileName: Hashable, Comparable, Sendable {
   }
 }
 
+/// The directories of a spool that are in no ``Directory``: it need not have them.
+enum OtherDirectory: String, CaseIterable {
+  case hooks, keys, pieces, roots, servers
+
+  var path: Path { Path(rawValue) }
+}
+
 /// A path below some directory, as bytes for the kernel.
 package struct Path: Hashable, Sendable {
   /// Without the NUL at its end.

@@ -151,7 +151,7 @@ package struct ServerFiles: Sendable {
     package func end(of rest: ServerNote.Rest) -> Int64 { min(rest.until.seconds, modified) }
   }
 
-  static let directory = Path("servers")
+  static let directory = OtherDirectory.servers.path
   /// A worker reads no more files.
   package static let most = 1000
   private static let longest = 4096

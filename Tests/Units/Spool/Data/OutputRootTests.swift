@@ -55,6 +55,33 @@ import Testing
     #expect(try fixture.files.payload("sub/x") == [1, 2, 3])
   }
 
+  /// A path that leads to no directory any more has moved; it is no error of the job.
+  @Test(arguments: [true, false]) func theWayIsALinkOrAFile(isLink: Bool) throws {
+    let fixture = try Fixture()
+    let outputs = try CurrentOutputRoot(nil, spool: fixture.spool)
+    let output = try output("sub/x")
+    let place = try outputs.place(output)
+    _ = try place.publish(try part(fixture), overwrite: false)
+    let path = fixture.files.path("files/sub")
+    try #require(rename(path, fixture.files.path("files/other")) == 0)
+    if isLink { try #require(symlink("other", path) == 0) } else { try writeFile(path, []) }
+    #expect(throws: OutputRootProblem.self) { try outputs.check(place, output) }
+    try outputs.root.removeTemporaries(beside: output, of: [1])
+    try outputs.root.setModified(output, to: 0)
+  }
+
+  /// No bytes of a server may become a key, or what workers say of servers, by way of a mount.
+  @Test func theSpoolsOwnDirectories() throws {
+    let fixture = try Fixture()
+    let names = ["hooks", "keys", "pieces", "roots", "servers"]
+    for name in names { try #require(mkdir(fixture.files.path(name), 0o700) == 0) }
+    let own = try NamedRoots(fixture.spool).ownDirectories()
+    for name in names {
+      let status = try fixture.spool.system.status(fixture.spool.root, Path(name))
+      #expect(own.contains { $0.isSameFile(as: status) }, "\(name)")
+    }
+  }
+
   /// What was published under that name by somebody else since stays.
   @Test func onlyTheOwnNameIsTakenBack() throws {
     let fixture = try Fixture()
