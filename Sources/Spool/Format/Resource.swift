@@ -70,6 +70,10 @@ package struct Resource: Sendable, Hashable {
     self.query = query.map { Checksum(of: $0) }
   }
 
+  package static func == (one: Resource, other: Resource) -> Bool {
+    one.place.exact == other.place.exact && one.query == other.query
+  }
+
   /// What is recorded of a place whose path is secret: its origin, and a digest of all of it, by which it is compared.
   package static func hidden(_ place: String) -> String {
     let origin = place.split(at: "/", maxSplits: 3, omittingEmptySubsequences: false).prefix(3)
@@ -81,7 +85,7 @@ package struct Resource: Sendable, Hashable {
 
   private func isAtPlace(of other: Resource) -> Bool {
     if isHidden == other.isHidden { return place.exact == other.place.exact }
-    return isHidden ? place == Self.hidden(other.place) : Self.hidden(place) == other.place
+    return isHidden ? place.exact == Self.hidden(other.place).exact : Self.hidden(place).exact == other.place.exact
   }
 
   enum Relation: Sendable {
@@ -132,6 +136,14 @@ package struct RemoteVersion: Sendable, Equatable {
     (self.ignoresIfRange, self.resource, self.type, self.stated) = (ignoresIfRange, resource, type, stated)
   }
 
+  private var texts: [ExactText?] { [etag, modified, type, coding].map { $0?.exact } }
+
+  package static func == (one: RemoteVersion, other: RemoteVersion) -> Bool {
+    (one.mirror, one.size, one.resource, one.stated) == (other.mirror, other.size, other.resource, other.stated)
+      && (one.texts, one.ignoresIfRange) == (other.texts, other.ignoresIfRange)
+      && (one.isDecoded, one.isVouched) == (other.isDecoded, other.isVouched)
+  }
+
   /// The ETag if it is a strong one (RFC 9110 section 8.8.3).
   package var strongETag: String? {
     guard let etag, etag.utf8.count >= 2, etag.utf8.first == 0x22, etag.utf8.last == 0x22 else { return nil }
@@ -162,8 +174,8 @@ package struct RemoteVersion: Sendable, Equatable {
   package func dependsOnWord(with answer: RemoteVersion) -> Bool { isVouched && relation(to: answer) == .other }
 
   private func hasSameValidator(as answer: RemoteVersion) -> Bool {
-    if etag != nil { return strongETag != nil && strongETag == answer.strongETag }
-    return modified != nil && answer.etag == nil && modified == answer.modified
+    if etag != nil { return strongETag != nil && strongETag?.exact == answer.strongETag?.exact }
+    return modified != nil && answer.etag == nil && modified?.exact == answer.modified?.exact
   }
 }
 
@@ -229,7 +241,12 @@ package struct DataSource: Sendable, Equatable {
     if place == nil, resolve == nil { return nil }
   }
 
+  package static func == (one: DataSource, other: DataSource) -> Bool {
+    one.isSame(as: other) && one.query?.exact == other.query?.exact
+  }
+
   package func isSame(as other: DataSource) -> Bool {
-    place == other.place && resolve == other.resolve && (query == other.query || query == nil || other.query == nil)
+    place?.exact == other.place?.exact && resolve == other.resolve
+      && (query?.exact == other.query?.exact || query == nil || other.query == nil)
   }
 }
