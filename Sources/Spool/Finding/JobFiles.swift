@@ -53,16 +53,19 @@ extension JobSearch {
     _ path: Path, _ name: FileName, _ modifiedSince: Int64, reads: Bool, isReceipt: Bool, _ buffer: ReadBuffer,
     _ body: (JobFile) throws(SpoolError) -> Void
   ) throws(SpoolError) -> Bool {
+    let status: FileStatus
     do throws(SpoolError) {
       if modifiedSince > .min, try spool.system.status(spool.root, path).modified < modifiedSince { return false }
-      guard let status = reads ? try buffer.read(path, of: spool) : try buffer.pass(path, of: spool) else {
+      guard let found = reads ? try buffer.read(path, of: spool) : try buffer.pass(path, of: spool) else {
         return false
       }
-      try body(JobFile(path: path, name: name, status: status, bytes: buffer.bytes))
-      return true
+      status = found
     } catch  where error.isGone || error.isUnreadable && !(isReceipt && error.errno == .permissionDenied) {
       return false
     }
+    // Outside: what it throws is the caller's.
+    try body(JobFile(path: path, name: name, status: status, bytes: buffer.bytes))
+    return true
   }
 }
 
