@@ -38,7 +38,11 @@ package struct FailureExplanation {
       row.failureClass == .permanent
       ? "Permanent: the job goes to failed/ at once."
       : "Temporary: the job goes to partial/, and is tried again"
-        + (row.burnsAttempt ? " until its attempts are used up." : ". No attempt is counted.")
+        + (!row.burnsAttempt
+          ? ". No attempt is counted."
+          : row.blame == .server
+            ? " until its patience with the server is over. No attempt is counted."
+            : " until its attempts are used up.")
     lines = [code.meaning, next, row.advice]
   }
 }

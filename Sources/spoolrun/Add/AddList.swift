@@ -186,7 +186,7 @@ extension ListFormat: ExpressibleByArgument {}
 
 struct ListArguments: ParsableArguments {
   @Option(
-    help: ArgumentHelp("Drop a job for each entry of a list; - for standard input.", valueName: "file"),
+    help: ArgumentHelp("Download each entry of a list; - for standard input.", valueName: "file"),
     completion: .file())
   var from: String?
 

@@ -8,6 +8,10 @@ enum OrderJobKeys: JobKeySelection {
   static let keys =
     JobKey.ofOrders
     + JobKey.ofJobs.filter { $0.scope == .jobAndDefaults || ["output", "root", "signature"].contains($0.name) }
+
+  static func help(_ key: JobKey) -> String {
+    key.name == "signature" ? "URL of the list's signature, or inline." : key.help
+  }
 }
 
 struct Subscribe: ParsableCommand {

@@ -13,7 +13,11 @@ enum GetJobKeys: JobKeySelection {
   }
 
   static func help(_ key: JobKey) -> String {
-    key.name == "mode" ? key.help.replacing("(default: 600)", with: "(default: by the umask)") : key.help
+    switch key.name {
+    case "mode": key.help.replacing("(default: 600)", with: "(default: by the umask)")
+    case "resolve": key.help.replacing("the spool's hook `resolve`", with: "your hook `resolve`")
+    default: key.help
+    }
   }
 }
 

@@ -8,8 +8,9 @@ struct Clean: ParsableCommand {
     abstract: "Removes files that no job needs.",
     usage: "spoolrun clean [<options>] [<spool>]",
     discussion: """
-      Removes data whose job is gone, files in tmp older than 36 hours and records of entries that are gone; with \
-      --keep-done also old receipts. Never removes a job or a downloaded file. Lists receipts whose file is missing, \
+      Removes data whose job is gone or failed because its output exists, lists in pieces and get's links in roots \
+      that no job needs, files in tmp older than 36 hours and records of entries that are gone; with --keep-done \
+      also old receipts. Never removes a job or a downloaded file. Lists receipts whose file is missing, \
       but keeps them until they are old, too.
 
       With --archive, moves old receipts into done/archive, to a directory for each month. verify, report, \

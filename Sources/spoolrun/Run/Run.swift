@@ -84,7 +84,7 @@ struct Run: ParsableCommand {
   @Option(help: ArgumentHelp("Start jobs only while this shell command exits with status 0.", valueName: "command"))
   var gate: String?
 
-  @Flag(help: "Start jobs only while NetworkManager reports that the connection is not metered.")
+  @Flag(help: "Start no jobs while NetworkManager reports, or guesses, that the connection is metered.")
   var unmeteredOnly = false
 
   @Option(
