@@ -153,12 +153,7 @@ package final class Spool: Sendable {
   /// The names in `directory` without a leading dot. A file that moves meanwhile may be missed or listed twice
   /// (readdir(3)).
   package func list(_ directory: Directory) throws(SpoolError) -> [FileName] {
-    let stream = try stream(directory)
-    var names: [FileName] = []
-    while let name = try stream.next() {
-      if !name.isIgnored { names.append(name) }
-    }
-    return names
+    try stream(directory).names().filter { !$0.isIgnored }
   }
 
   /// The status of a file; nil when there is none of that name, or can be none: a dropped file may have a name to which
@@ -251,11 +246,7 @@ package final class Spool: Sendable {
   ) throws(SpoolError) {
     let draft = temporary(FileName(Array((path.name?.bytes ?? []).prefix(64))))
     do throws(SpoolError) {
-      let file = try system.createNew(root, draft, mode: mode).shared()
-      try file.write(bytes, at: 0)
-      if let modified { try file.setTimes(to: modified) }
-      if isFlushed { try file.fsync() }
-      try file.close()
+      try system.write(bytes, toNew: root, draft, mode: mode, modified: modified, isFlushed: isFlushed)
       if replaces { try system.rename(root, draft, path) } else { try moveNoReplace(draft, path) }
     } catch {
       try? system.unlink(root, draft)

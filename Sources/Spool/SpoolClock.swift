@@ -12,11 +12,19 @@ extension Spool {
   /// - Parameter host: reads this host's clock.
   package func learnClock(host: () -> Timestamp = Timestamp.now) throws(SpoolError) {
     if kind.isLocal { return }
+    let (made, touched) = try clockOffsets(host: host)
+    clockOffset.store(made, ordering: .relaxed)
+    touchesNeedTime.store(touched != 0, ordering: .relaxed)
+  }
+
+  /// - Returns: how far that clock is ahead of this host's, and what a touch sets ahead of that clock.
+  func clockOffsets(host: () -> Timestamp = Timestamp.now) throws(SpoolError) -> (made: Int64, touched: Int64) {
     let before = host()
     let (time, touched) = try fileSystemTimes()
-    clockOffset.store(time.offset(from: before, to: host()), ordering: .relaxed)
-    let elapsed = max(0, host().seconds - before.seconds)
-    touchesNeedTime.store(touched.offset(from: time, to: time + elapsed) != 0, ordering: .relaxed)
+    let now = host()
+    return (
+      time.offset(from: before, to: now), touched.offset(from: time, to: time + max(0, now.seconds - before.seconds))
+    )
   }
 
   /// Sets the times of an open file to now, by the clock that sets the times of new files. On some file systems, such
@@ -29,21 +37,16 @@ extension Spool {
     }
   }
 
-  private func fileSystemTimes() throws(SpoolError) -> (made: Timestamp, touched: Timestamp) {
+  private func fileSystemTimes(touches: Bool = true) throws(SpoolError) -> (made: Timestamp, touched: Timestamp) {
     let file = try system.createNew(root, temporary(FileName(".clock")))
     defer { try? system.unlink(root, file.path) }
     let made = try file.status().modified
-    try file.touch()
+    if touches { try file.touch() }
     return (Timestamp(seconds: made), Timestamp(seconds: try file.status().modified))
   }
 
   /// The time by the clock that sets the times of this file system's files, which may be another machine's.
-  package func fileSystemTime() throws(SpoolError) -> Timestamp {
-    let file = try system.createNew(root, temporary(FileName(".clock")))
-    let time = try file.status().modified
-    try system.unlink(root, file.path)
-    return Timestamp(seconds: time)
-  }
+  package func fileSystemTime() throws(SpoolError) -> Timestamp { try fileSystemTimes(touches: false).made }
 }
 
 extension Timestamp {

@@ -150,12 +150,13 @@ package struct FileSystemTrial {
     var traits = FileSystemTraits(
       kind: spool.kind, type: try FileSystemKind.mountedType(of: spool.root, spool.system) ?? spool.kind.name)
     do throws(SpoolError) {
-      try readClocks(&traits)
+      (traits.clockOffset, traits.touchOffset) = try spool.clockOffsets()
     } catch  where error.call == .create && error.errno == .invalidArgument {
       traits.takesColons = false
       return traits
     }
     defer { for path in [one, other] { try? system.unlink(spool.root, path) } }
+    _ = try system.createNew(spool.root, one)
     traits.leases = try leases()
     traits.locks = try locks()
     _ = try system.createNew(spool.root, other)
@@ -166,17 +167,6 @@ package struct FileSystemTrial {
       _ = try system.openUnnamed(spool.root, Path(.tmp))
     }
     return traits
-  }
-
-  private func readClocks(_ traits: inout FileSystemTraits) throws(SpoolError) {
-    let before = Timestamp.now()
-    let file = try system.createNew(spool.root, one)
-    let made = Timestamp(seconds: try file.status().modified)
-    traits.clockOffset = made.offset(from: before, to: .now())
-    try file.touch()
-    let touched = Timestamp(seconds: try file.status().modified)
-    let elapsed = max(0, Timestamp.now().seconds - before.seconds)
-    traits.touchOffset = touched.offset(from: made, to: made + elapsed)
   }
 
   private func leases() throws(SpoolError) -> FileSystemTraits.Leases {

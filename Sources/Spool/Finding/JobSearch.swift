@@ -235,7 +235,6 @@ extension JobSearch {
     }?.place
   }
 
-  /// Whether the file is a standing order, as far as this user may read it.
   /// Whether a standing order has the name, and no job.
   package func isOrder(_ name: FileName) throws(SpoolError) -> Bool {
     let places = try places(of: name)
@@ -245,6 +244,7 @@ extension JobSearch {
     return !places.isEmpty
   }
 
+  /// Whether the file is a standing order, as far as this user may read it.
   func isStandingOrder(
     _ directory: Directory, _ name: FileName, where isWanted: (JobRequest) -> Bool = { _ in true }
   ) throws(SpoolError) -> Bool {

@@ -10,7 +10,7 @@ package struct Expectation: Sendable, Equatable {
     (self.size, self.digests, self.pieces) = (size, digests, pieces)
   }
 
-  /// Whether a payload that is this is also what `wish` says, as far as both say it.
+  /// Whether the size and the digests that `wish` has are also here. Pieces are not compared.
   package func meets(_ wish: Expectation) -> Bool {
     (wish.size ?? size) == size && wish.digests.all.allSatisfy { digests[$0.algorithm] == $0 }
   }

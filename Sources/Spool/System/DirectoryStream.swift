@@ -44,6 +44,13 @@ package final class DirectoryStream {
     }
   }
 
+  /// All that are left, of a directory that has few.
+  func names() throws(SpoolError) -> [FileName] {
+    var names: [FileName] = []
+    while let name = try next() { names.append(name) }
+    return names
+  }
+
   private func isDirectory(_ name: FileName) throws(SpoolError) -> Bool {
     guard let directory else { return false }
     return try directory.system.statusIfPresent(directory.number, Path(name))?.isDirectory ?? false
@@ -56,10 +63,7 @@ extension System {
   func names(
     in directory: Int32, _ path: Path = Path("."), _ flags: Int32 = O_NOFOLLOW
   ) throws(SpoolError) -> [FileName] {
-    let stream = DirectoryStream(try open(directory, path, O_RDONLY | O_DIRECTORY | flags))
-    var names: [FileName] = []
-    while let name = try stream.next() { names.append(name) }
-    return names
+    try DirectoryStream(open(directory, path, O_RDONLY | O_DIRECTORY | flags)).names()
   }
 
   /// Those that are not to be ignored, in a directory of the spool's owner, which may be a link; none where there is

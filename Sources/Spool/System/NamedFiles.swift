@@ -35,6 +35,20 @@ extension System {
     try create(at, path, O_RDWR | O_EXCL | O_NOFOLLOW, mode: mode)
   }
 
+  /// Writes a new file.
+  /// - Parameters:
+  ///   - modified: its time, in seconds since the epoch; nil for now.
+  ///   - isFlushed: whether it is durable then.
+  func write(
+    _ bytes: [UInt8], toNew at: Int32, _ path: Path, mode: mode_t, modified: Int64? = nil, isFlushed: Bool
+  ) throws(SpoolError) {
+    let file = try createNew(at, path, mode: mode).shared()
+    try file.write(bytes, at: 0)
+    if let modified { try file.setTimes(to: modified) }
+    if isFlushed { try file.fsync() }
+    try file.close()
+  }
+
   /// openat(2) with O_TMPFILE: a file without a name in `directory`.
   func openUnnamed(_ at: Int32, _ directory: Path) throws(SpoolError) -> OwnedFile {
     OwnedFile(try call(.create, directory) { kernel.openUnnamed(at, $0) }, directory, self)
@@ -144,7 +158,7 @@ package func orNil<Value>(
 /// What is there or not, without an error that says so.
 extension System {
   func statusIfPresent(_ at: Int32, _ path: Path) throws(SpoolError) -> FileStatus? {
-    try orNil(status(at, path), on: .noSuchFileOrDirectory, .notDirectory)
+    try orNil(status(at, path), on: .noSuchFileOrDirectory, .notDirectory, .fileNameTooLong)
   }
 
   func unlinkIfPresent(_ at: Int32, _ path: Path) throws(SpoolError) {

@@ -49,11 +49,8 @@ package enum ReplacedFile {
     // With a leading dot, so that programs that look for files with an ending do not take it.
     let name = target.name?.bytes ?? []
     let draft = Path(target.bytes.dropLast(name.count) + [0x2E] + name.prefix(100) + Array(".\(tag)".utf8))
-    let file = try system.createNew(AT_FDCWD, draft, mode: 0o666).shared()
     do throws(SpoolError) {
-      try file.write(bytes, at: 0)
-      try file.fsync()
-      try file.close()
+      try system.write(bytes, toNew: AT_FDCWD, draft, mode: 0o666, isFlushed: true)
       try system.rename(AT_FDCWD, draft, target)
     } catch {
       try? system.unlink(AT_FDCWD, draft)
