@@ -439,7 +439,10 @@ extension Spool {
   private func moveByLink(_ from: Path, _ to: Path, in directory: Int32) throws(SpoolError) {
     // A name in `tmp/` is one process's, and gets no other job.
     let isJob = directory == root && from.directory != .tmp
-    let isShared = isJob && from.directory != .cur
+    // Only the owner of a claim knows that no later claim has got its name.
+    let isOthersClaim =
+      isJob && from.directory == .cur && from.name.flatMap { ClaimName($0)?.owner?.text } != owner.text
+    let isShared = isJob && from.directory != .cur || isOthersClaim
     let moved = try system.status(directory, from)
     do throws(SpoolError) {
       try system.link(directory, from, directory, to)
@@ -456,6 +459,10 @@ extension Spool {
         }
         // A person has moved it on, and a worker has taken its two names for half a claim.
         if now.links == 1 { return try moveByLink(from, to, in: root) }
+        // The move was completed for us, and a worker has claimed the job again.
+        if isOthersClaim, try !hasOtherName(now, than: from) {
+          throw SpoolError(call: .rename, path: from.display, errno: .noSuchFileOrDirectory)
+        }
       }
       if isShared { try system.rename(root, from, former) } else { try system.unlink(directory, from) }
     } catch  where error.errno == .noSuchFileOrDirectory {
@@ -483,7 +490,8 @@ extension Spool {
   /// Removes the former name of a job that was moved by a link, or gives it back.
   private func discard(_ former: Path, of moved: FileStatus, _ from: Path, _ to: Path) throws(SpoolError) {
     if try system.status(root, former).isSameFile(as: moved),
-      try system.statusIfPresent(root, to)?.isSameFile(as: moved) ?? false
+      from.directory == .cur
+        ? try hasOtherName(moved, than: from) : try system.statusIfPresent(root, to)?.isSameFile(as: moved) ?? false
     {
       // A file left in `tmp/` is removed later.
       try? system.unlink(root, former)
@@ -552,7 +560,7 @@ extension Spool {
 struct ClaimSights {
   private var seen: [FileName: (stamp: FileStatus.Stamp, since: Int64)] = [:]
   /// Maximum number of claims that are remembered; after that all begin anew.
-  private static let most = 1000
+  private static let most = 100_000
 
   /// Each heartbeat and each line of the journal changes the stamp.
   /// - Returns: seconds since the stamp was first seen.

@@ -322,7 +322,9 @@ final class Oracle {
     }
     check(allIDs, isLast: true)
     for (id, found) in places().sorted(by: { $0.key < $1.key }) {
-      let isAtEnd = found.allSatisfy { $0.place.hasPrefix("done/") || $0.place.hasPrefix("failed/") }
+      // A text that has lost its end settles in `new/`, each time that it is put back.
+      let isTorn = world.boots > 1 && found.allSatisfy { file(at: $0.place)?.bytes.last != 0x0A }
+      let isAtEnd = isTorn || found.allSatisfy { $0.place.hasPrefix("done/") || $0.place.hasPrefix("failed/") }
       // A power cut may tear the first line of a journal, and then nobody can tell who wrote it.
       if world.boots == 1, let inode = found.first.flatMap({ file(at: $0.place) }),
         inode.bytes.firstRange(of: Array("code=malformed".utf8)) != nil

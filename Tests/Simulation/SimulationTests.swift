@@ -216,6 +216,8 @@ import Testing
     (35_760, false),
     // The same, where the edit finds its own text put back.
     (2255, false),
+    // An edit takes a job from its worker by link; the move is completed for it, and the worker claims the job again.
+    (7905, false),
     // A worker takes the new name of a half move out of `cur/`, which a person has moved on, for half a claim; then
     // the old one goes.
     (900_000_270, true), (900_001_113, true),
