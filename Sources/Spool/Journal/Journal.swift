@@ -173,7 +173,8 @@ package struct Journal: Sendable, Equatable {
           noteEnd(entry.mark)
           // 0.2 did not say where a broken answer began.
           let isCut = entry.failureCode?.isCut == true
-          brokenFrom = entry.fields.number("broken") ?? (isCut ? brokenFrom : nil)
+          // A failure before the data was opened says nothing about the data.
+          brokenFrom = entry.fields.number("broken") ?? (isCut || entry.mark == nil ? brokenFrom : nil)
         }
         if entry.failureCode == .io || entry.fields["lost"] == "yes" { lostWrites = true }
       // A person's word holds until a response shows what the new URL leads to.

@@ -340,7 +340,7 @@ extension Attempt {
 
   private func wait(_ wait: JobWait) throws -> AttemptEnd {
     let (job, mark) = (name, lastMark)
-    if data == nil {
+    if data == nil, !claim.isStandingOrder {
       try claim.park(until: wait.until, first: wait.reason)
     } else {
       _ = try noteInterrupted(wait.reason)
@@ -582,6 +582,8 @@ extension Attempt {
       if let stopped { throw stopped }
       return try await step()
     } catch {
+      // The kernel reports a lost write only once.
+      if let loss = error as? LostWrites { trust = .lost(loss.error) }
       throw stopped ?? error
     }
   }

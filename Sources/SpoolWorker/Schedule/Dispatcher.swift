@@ -160,6 +160,7 @@ final class Dispatcher {
         scheduler.slots.note(id, received: running[id]?.attempt.gained ?? 0)
         scheduler.slots.transferred(id)
         environment.limits.ended(id)
+        environment.servers.ended(id)
       }
       WorkerLoop.wakeUp()
     }

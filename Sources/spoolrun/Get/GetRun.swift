@@ -65,7 +65,10 @@ struct GetRun {
         _ = standstill.note(growth.sum &+ UInt64(ends.count), at: Terminal.milliseconds())
         if standstill.isOver(at: Terminal.milliseconds()) {
           stays = false
-          if running.isEmpty { continue }
+          if running.isEmpty {
+            try leave(left, &ends, &stays)
+            break
+          }
         }
         if !hasSaidWhoRuns { output.sayThatAnotherWorkerRuns() }
         hasSaidWhoRuns = true

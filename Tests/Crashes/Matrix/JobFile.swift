@@ -86,7 +86,7 @@ struct JobFile {
       case "interrupted": broken = line["broken"].flatMap { Int($0) }
       case "failed":
         let isCut = ["cut", "short-body", "stalled"].contains(line["code"])
-        broken = line["broken"].flatMap { Int($0) } ?? (isCut ? broken : nil)
+        broken = line["broken"].flatMap { Int($0) } ?? (isCut || line["crc32"] == nil ? broken : nil)
       case "verified": broken = nil
       default: break
       }
