@@ -1,6 +1,8 @@
 """nginx for the benchmark and the torture, which link to this file: the frame of its configuration, and its process."""
 
+import errno
 import os
+import random
 import shutil
 import signal
 import socket
@@ -29,9 +31,14 @@ http {{
 
 
 def free_port(address: str = "127.0.0.1") -> int:
-    """One that was free a moment ago; it may be taken by now."""
-    with socket.create_server((address, 0)) as listener:
-        return listener.getsockname()[1]
+    """One that was free a moment ago. The kernel gives none of these to others by itself."""
+    while True:
+        try:
+            with socket.create_server((address, random.SystemRandom().randrange(20000, 32000))) as listener:
+                return listener.getsockname()[1]
+        except OSError as error:
+            if error.errno != errno.EADDRINUSE:
+                raise
 
 
 class Nginx:

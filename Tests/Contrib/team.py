@@ -61,7 +61,6 @@ class TeamTests(unittest.TestCase):
         setup = setup.replace("runuser -u spoolrun --", " ".join(self.identity(WORKER, WORKER)))
         # The others install packages and the program itself, or are what a member says.
         lines = [line for line in setup.splitlines() if not line.startswith(("apt-get", "install", "echo '%", "spoolrun-team"))]
-        self.assertEqual(len(lines), 6)
         subprocess.run(["sh", "-euc", "\n".join(lines)], check=True)
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), Origin)
         threading.Thread(target=self.server.serve_forever, daemon=True).start()

@@ -33,6 +33,7 @@ import Testing
     let all = try await wait(spool, "--timeout", "1s", "--all").result()
     #expect(all.status == .exited(75) && all.errors.hasSuffix("jobs still wait or run after 1s\n"), "\(all)")
     let waiting = try wait(spool, "later", "bad")
+    try await isLooking(waiting)
     #expect(try await spoolrun("cancel", "--spool", spool.root, "later").status == .exited(0))
     #expect(try await spoolrun("--once", spool.root).status == .exited(1))
     let result = try await waiting.result()

@@ -80,8 +80,8 @@ struct NoticeExampleTests {
       [
         "/bin/sh", "-euc",
         """
-        printf '#!/bin/sh\\ntouch "$SPOOLRUN_SPOOL/tried"; sleep 100\\n' >"$1/sendmail"; chmod 755 "$1/sendmail"
-        sed -i "s|^PATH=.*|PATH=$1:\\$PATH|; s/timeout 10/timeout 1/" "$1/hooks/failed"
+        printf '#!/bin/sh\\n: >"$SPOOLRUN_SPOOL/tried"; sleep 100\\n' >"$1/sendmail"; chmod 755 "$1/sendmail"
+        sed -i "s|^PATH=.*|PATH=$1:\\$PATH|; s/timeout 10/timeout 3/" "$1/hooks/failed"
         """, "sh", spool.root,
       ])
     try spool.drop("a", "url: \(server.url("/404"))\n")

@@ -54,7 +54,7 @@ import Testing
     let result = try await spoolrun("--once", spool.root)
     #expect(result.status == .exited(0) && spool.names("done").count == 100, "\(result)")
     let count = refused.load(ordering: .relaxed)
-    #expect((1...20).contains(count), "\(count)")
+    #expect(count <= 20, "\(count)")
     #expect(result.errors.split(separator: "\n").count == 1, "one line: \(result.errors)")
   }
 

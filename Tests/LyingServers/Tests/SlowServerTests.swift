@@ -24,7 +24,7 @@ import TestSupport
       }
     }
     let spool = try TemporarySpool()
-    try spool.drop("job", "url: \(server.url("/data"))\nmin-rate: 200k over 1s\nattempts: 1\n")
+    try spool.drop("job", "url: \(server.url("/data"))\nmin-rate: 20k over 2s\nattempts: 1\n")
     let result = try await spoolrun("--once", spool.root, timeout: .seconds(30))
     #expect(try spool.payload("data") == Self.data, "\(result)")
     #expect(server.requests.map(\.connection) == [1, 2])

@@ -68,9 +68,9 @@ import Testing
     var pace: Pace?
     var failure: TransferFailure?
     var asked = 0
-    while failure == nil, asked < 10 {
+    while failure == nil, asked < 30 {
       let outcome = await driver.fetch(server.url("/a")) { [pace] in
-        $0.floor = RateFloor(bytesPerSecond: 1000, seconds: 2)
+        $0.floor = RateFloor(bytesPerSecond: 1000, seconds: 6)
         $0.pace = pace
       }
       (pace, failure) = (outcome.result.pace, outcome.failure)
