@@ -80,11 +80,12 @@ test-contrib: all
 	SPOOLRUN=$(PROGRAM) python3 -B Tests/Contrib/confined.py
 
 # File systems differ in what moves, locks and flags do: /tmp is on a disk here, and a tmpfs there. Those tests that can
-# notice it, on a tmpfs. The crash tests are on one in any case.
+# notice it, on a tmpfs. The crash tests are on one in any case. `swift test` would wait for another one to end.
 NOTICING = BarredTests ClaimingTests ClaimTests TakeOverTests FreshInodeTests EditTests RelinkTests GestureTests \
   InterruptedCommitTests EditedJobTests DeliverTests
 test-tmpfs: setup build-tests all crash-rig
-	TMPDIR=/dev/shm $(RELEASED) $(SWIFT) test --skip-build --disable-xctest $(NOTICING:%=--filter %)
+	TMPDIR=/dev/shm $(RELEASED) .build/debug/spoolrunPackageTests.xctest --testing-library swift-testing \
+	  $(NOTICING:%=--filter %)
 
 build-tests:
 	$(SWIFT) build --build-tests
