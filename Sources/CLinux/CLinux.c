@@ -5,6 +5,7 @@
 #include <link.h>
 #include <linux/netlink.h>
 #include <linux/rtnetlink.h>
+#include <semaphore.h>
 #include <spawn.h>
 #include <stddef.h>
 #include <stdlib.h>
@@ -31,7 +32,7 @@ char *spoolrun_argument(int index) {
   return index >= 0 && index < argument_count && argument_vector ? argument_vector[index] : NULL;
 }
 
-int spoolrun_sem_wait(sem_t *semaphore, const struct timespec *until) {
+int spoolrun_sem_wait(void *semaphore, const struct timespec *until) {
   return sem_clockwait(semaphore, CLOCK_MONOTONIC, until);
 }
 

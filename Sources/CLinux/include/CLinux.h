@@ -8,7 +8,6 @@
 #include <fcntl.h>
 #include <linux/openat2.h>
 #include <malloc.h>
-#include <semaphore.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -25,8 +24,9 @@
 /// fails without /proc, or if a library's constructor has moved the environment (setenv(3)).
 char *spoolrun_argument(int index);
 
-/// sem_clockwait(3) with CLOCK_MONOTONIC; glibc declares it only under _GNU_SOURCE.
-int spoolrun_sem_wait(sem_t *semaphore, const struct timespec *until);
+/// sem_clockwait(3) of a sem_t with CLOCK_MONOTONIC. glibc declares it only under _GNU_SOURCE, and its header does not
+/// go with the Glibc module here.
+int spoolrun_sem_wait(void *semaphore, const struct timespec *until);
 
 /// openat2(2): resolves `path` only below `directory` and without symbolic links.
 int spoolrun_openat_beneath(int directory, const char *path, int flags, unsigned int mode);
