@@ -16,7 +16,7 @@ import Testing
     var whole: WholeWorkers
     /// When each job got into a directory, in seconds since the begin.
     private(set) var times: [Directory: [String: Int64]] = [:]
-    private let begin: Int64
+    let begin: Int64
     private var lastID = 0
     private(set) var jobs: [String] = []
     var servers: SimulatedServers { whole.servers }
@@ -93,6 +93,11 @@ import Testing
         }
       }
       world.run()
+    }
+
+    /// Jobs that are not done, and where each came to its end.
+    var notDone: [String] {
+      jobs.filter { times[.done]?[$0] == nil }.map { name in "\(name) \(times[.failed]?[name] == nil ? "" : "failed")" }
     }
 
     /// The last time at which a job of this server got into the directory; nil unless all of them did.
@@ -172,6 +177,7 @@ import Testing
       scene.watch(4, dying: Int64(6 * 3600 * thousands))
       return scene
     }
+    #expect(scene.notDone.isEmpty, "\(scene.notDone.prefix(20)), after \(scene.now - scene.begin) s")
     let ends = all.map { scene.end(of: $0) ?? .max }
     let refused = all[0..<10].map { scene.servers.counts[$0]?.values.map(\.refused).max() ?? 0 }
     #expect(ends[10...].max() ?? .max <= 900 * Int64(thousands), "\(ends)")

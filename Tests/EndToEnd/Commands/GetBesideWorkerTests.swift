@@ -55,6 +55,17 @@ import Testing
     return true
   }
 
+  @Test func `a worker that starts nothing is waited for as long as --patience says`() async throws {
+    #expect(try await spoolrun("init", spool).status == .exited(0))
+    let worker = try startSpoolrun(["--gate", "false", spool])
+    try await waitUntil("the worker runs") { !names(in: "\(spool)/workers").isEmpty }
+    let result = try await get("--patience", "2s", "http://127.0.0.1:9/a")
+    #expect(result.status == .exited(75), "\(result)")
+    #expect(names(in: "\(spool)/new").count == 1, "\(result)")
+    worker.send(signal: SIGTERM)
+    _ = try await worker.result()
+  }
+
   @Test func `a worker that dies is not waited for`() async throws {
     let gate = try Gate()
     let server = try halfwayServer(halfwayBody, gate: gate)

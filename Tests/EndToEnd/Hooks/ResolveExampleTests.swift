@@ -1,4 +1,5 @@
 import Glibc
+import Synchronization
 import TestSupport
 import Testing
 
@@ -82,23 +83,23 @@ struct ResolveExampleTests {
       url.hasSuffix("&X-Amz-Signature=aeeed9bbccd4d02ee5c0109b86d86835f995330da4c265957d157751f604d404\n"), "\(url)")
   }
 
-  /// A token that lives for 2 s.
-  @Test func aTokenOfTwoSeconds() async throws {
+  /// A token that is good for one request.
+  @Test func aTokenForOneRequest() async throws {
+    let given = Atomic<Int>(0)
+    let used = Atomic<Int>(0)
     let server = try ScriptedServer { request, reply in
-      func milliseconds() -> Int {
-        var now = timespec()
-        clock_gettime(CLOCK_MONOTONIC, &now)
-        return now.tv_sec * 1000 + now.tv_nsec / 1_000_000
-      }
       if request.target == "/token" {
-        let body = #"{"access_token": "t0ken-\#(milliseconds())", "token_type": "Bearer", "expires_in": 2}"#
+        let number = given.add(1, ordering: .relaxed).newValue
+        let body = #"{"access_token": "t0ken-\#(number)", "token_type": "Bearer", "expires_in": 2}"#
         // The request's body is read as the next request, so the connection ends here.
         try reply.respond("200 OK", ["Connection: close"], body: Array(body.utf8))
         return try reply.finish()
       }
       let token = request.value("authorization")?.split(separator: "-").last.flatMap { Int($0) } ?? 0
-      guard milliseconds() - token <= 2000 else { return try reply.respond("401 Unauthorized", body: []) }
-      try Self.half(request, reply, milliseconds: 2500)
+      guard used.max(token, ordering: .relaxed).oldValue < token else {
+        return try reply.respond("401 Unauthorized", body: [])
+      }
+      try Self.half(request, reply, milliseconds: 500)
     }
     let spool = try await spool("resolve", "resolve-oauth")
     let known =

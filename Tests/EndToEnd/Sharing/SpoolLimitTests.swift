@@ -1,4 +1,5 @@
 import Glibc
+import Synchronization
 import TestSupport
 import Testing
 
@@ -58,7 +59,11 @@ import Testing
 
   /// The first worker has all slots, and enough jobs to keep them. The second one gets its share soon.
   @Test func aLaterWorkerGetsItsShare() async throws {
+    let gate = try Gate()
+    let begun = Atomic<Int>(0)
     let server = try ScriptedServer { _, reply in
+      // Until the second worker has started, which may take longer than all jobs.
+      if begun.add(1, ordering: .relaxed).newValue > 20, !gate.isOpen { try reply.stall(until: gate) }
       usleep(20_000)
       try reply.respond("200 OK", body: [1])
     }
@@ -67,6 +72,8 @@ import Testing
     let first = try startSpoolrun(["--once", "--per-host", "4", spool.root])
     try await waitUntil("the first worker has the slots") { server.requests.count > 20 }
     let second = try startSpoolrun(["--once", "-v", "--per-host", "4", spool.root])
+    try await waitUntil("the second worker runs") { spool.names("workers").count == 2 }
+    gate.open()
     #expect(try await first.result().status == .exited(0))
     let result = try await second.result()
     #expect(result.status == .exited(0) && spool.names("done").count == 600)

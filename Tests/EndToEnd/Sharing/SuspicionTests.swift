@@ -48,7 +48,7 @@ import Testing
     try spool.move("failed/killer", "new/killer")
     #expect(try await spoolrun("--once", spool.root).status == .exited(0))
     // Nothing says that the answers before each death ended well.
-    #expect(server.requests(for: "/killer").count == 4 && spool.payloads.count == 7)
+    #expect(server.requests(for: "/killer").count == 5 && spool.payloads.count == 7)
   }
 
   /// A power cut is a death as well, of all that ran.

@@ -26,7 +26,7 @@ import Testing
   @Test func `a receipt of an older version has whole seconds`() {
     #expect(text(48 << 20, fetched: 48 << 20, seconds: 12) == "48.0M in 12s, 4.00M/s")
     #expect(text(5, fetched: 5, seconds: 0) == "5B in 0s")
-    #expect(text(5, fetched: .max, seconds: .max).hasPrefix("5B in "))
+    #expect(text(5, fetched: UInt64(Int64.max), seconds: .max).hasPrefix("5B in "))
   }
 
   @Test func `the log and the receipt tell the same of one job`() throws {

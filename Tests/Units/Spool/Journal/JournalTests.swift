@@ -152,6 +152,14 @@ import Testing
       begun("interrupted: \(noon) attempt=1 at=60 crc32=0000003c fetched=0 lost=yes reason=moved").data.lostWrites)
   }
 
+  /// Of data whose answer broke off, until another attempt has opened it.
+  @Test func theDoubtAboutTheEndLasts() {
+    let cut = "failed: \(noon) attempt=1 class=temporary code=cut at=60 crc32=0000003c broken=0"
+    #expect(begun(cut).data.brokenFrom == 0)
+    #expect(begun(cut, "failed: \(noon) attempt=2 class=temporary code=no-output at=0").data.brokenFrom == 0)
+    #expect(begun(cut, "failed: \(noon) attempt=2 code=http-404 at=60 crc32=0000003c").data.brokenFrom == nil)
+  }
+
   @Test func theReceipt() {
     let done = begun(
       "verified: \(noon) size=100 crc32=00000064 part=77",
