@@ -80,7 +80,8 @@ test-contrib: all
 	SPOOLRUN=$(PROGRAM) python3 -B Tests/Contrib/confined.py
 
 # File systems differ in what moves, locks and flags do: /tmp is on a disk here, and a tmpfs there. Those tests that can
-# notice it, on a tmpfs. The crash tests are on one in any case. `swift test` would wait for another one to end.
+# notice it, on a tmpfs. The crash tests are on one in any case. CI runs `swift test` beside it, and a second one would
+# wait for the first.
 NOTICING = BarredTests ClaimingTests ClaimTests TakeOverTests FreshInodeTests EditTests RelinkTests GestureTests \
   InterruptedCommitTests EditedJobTests DeliverTests
 test-tmpfs: setup build-tests all crash-rig

@@ -439,10 +439,9 @@ extension Spool {
   private func moveByLink(_ from: Path, _ to: Path, in directory: Int32) throws(SpoolError) {
     // A name in `tmp/` is one process's, and gets no other job.
     let isJob = directory == root && from.directory != .tmp
-    // Only the owner of a claim knows that no later claim has got its name.
-    let isOthersClaim =
-      isJob && from.directory == .cur && from.name.flatMap { ClaimName($0)?.owner?.text } != owner.text
-    let isShared = isJob && from.directory != .cur || isOthersClaim
+    // Of a claim, only its owner knows that no later claim has got its name.
+    let isOwnClaim = from.directory == .cur && from.name.flatMap { ClaimName($0)?.owner?.text } == owner.text
+    let isShared = isJob && !isOwnClaim
     let moved = try system.status(directory, from)
     do throws(SpoolError) {
       try system.link(directory, from, directory, to)
@@ -460,7 +459,7 @@ extension Spool {
         // A person has moved it on, and a worker has taken its two names for half a claim.
         if now.links == 1 { return try moveByLink(from, to, in: root) }
         // The move was completed for us, and a worker has claimed the job again.
-        if isOthersClaim, try !hasOtherName(now, than: from) {
+        if isShared, from.directory == .cur, try !hasOtherName(now, than: from) {
           throw SpoolError(call: .rename, path: from.display, errno: .noSuchFileOrDirectory)
         }
       }

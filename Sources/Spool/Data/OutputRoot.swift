@@ -299,7 +299,7 @@ extension ExistingOutput {
       let mismatch = expected.mismatch(try reading(expected.digests.algorithms).run(note))
       return mismatch.map { .changed($0) } ?? .sound
     } catch  where error.errno == .ioError {
-      // So says also a file that has become shorter while it was read.
+      // A file that got shorter while it was read gives the same error.
       return expected.mismatch(size: UInt64(try file.status().size)).map { .changed($0) } ?? .unreadable(error)
     }
   }

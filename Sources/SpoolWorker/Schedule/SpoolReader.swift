@@ -218,8 +218,8 @@ struct PeekReader {
     guard let host = Self.host(of: text.request, url) else { return Peek(host: nil, urls: text.request.urls) }
     // A dead worker's claim may need only its last move. If it needs more, its attempt waits for the server.
     let isOver = text.request.expires.map { $0 <= spool.now() } ?? false
-    let isDelivered = candidate.origin == .partial && text.journal.publication.awaitsDelivery
-    let needsServer = candidate.origin != .cur && text.request.resolve == nil && !isOver && !isDelivered
+    let isFetched = candidate.origin == .partial && text.journal.publication.awaitsDelivery
+    let needsServer = candidate.origin != .cur && text.request.resolve == nil && !isOver && !isFetched
     let others = needsServer ? text.request.urls.dropFirst().compactMap { try? URLParts($0.text) } : []
     let parts = needsServer ? [url].compactMap(\.self) + others : []
     // A job that was dropped starts over, whatever its journal says.

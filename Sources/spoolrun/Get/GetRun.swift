@@ -96,7 +96,7 @@ struct GetRun {
     return items.indices.map { ends[$0] ?? .left }
   }
 
-  /// Ends what the worker of this command has left after a standstill. What another one has is not left.
+  /// Ends the jobs that still wait after a standstill. A job that a worker has does not wait.
   private func leave(_ own: [Int], _ ends: inout [Int: GetEnd], _ stays: inout Bool) throws(SpoolError) {
     for number in own {
       let job = items[number].job
