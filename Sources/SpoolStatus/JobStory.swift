@@ -247,7 +247,7 @@ extension JobStanding {
     case .done: return .done
     case .cur:
       guard let claim = ClaimName(place.name),
-        claim.isAlive(modified: status.modified, in: spool, now: now)
+        claim.isAlive(status, in: spool, now: now)
       else { return .due }
       let data = try spool.status(.partial, job.part).map { UInt64(clamping: $0.size) }
       guard let text = try JobSearch(spool).job(.cur, place.name) else { return nil }

@@ -254,8 +254,9 @@ package struct WorkerStatus: Sendable {
 extension ClaimName {
   /// Whether the claim's worker may be alive.
   /// - Parameter now: by the file system's clock.
-  func isAlive(modified: Int64, in spool: Spool, now: Timestamp) -> Bool {
-    owner.map { Leases(spool).isAlive($0, beat: modified, now: now) } ?? false
+  func isAlive(_ status: FileStatus, in spool: Spool, now: Timestamp) -> Bool {
+    let leases = Leases(spool)
+    return owner.map { leases.isAlive($0, beat: leases.beat(of: status), now: now) } ?? false
   }
 
   var shownOwner: String? { owner.map { escaped($0.text) } }

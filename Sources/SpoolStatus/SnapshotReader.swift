@@ -122,7 +122,7 @@ package final class SnapshotReader {
     var claims: [JobState: [(file: FileName, claim: ClaimName)]] = [:]
     for name in names {
       guard let claim = ClaimName(name), let status = try status(.cur, name) else { continue }
-      let isAlive = claim.isAlive(modified: status.modified, in: spool, now: now)
+      let isAlive = claim.isAlive(status, in: spool, now: now)
       claims[isAlive ? .running : .interrupted, default: []].append((name, claim))
     }
     for (state, group) in claims {

@@ -132,7 +132,7 @@ final class Oracle {
     }
   }
 
-  /// Who has made the last name of each file, and its first.
+  /// Who has made the last name of each file outside `tmp/`, and its first.
   private var movers: [UInt64: String] = [:]
   private var makers: [UInt64: String] = [:]
 
@@ -156,11 +156,15 @@ final class Oracle {
     onChange(changes)
     let changed = changes.flatMap(note)
     exchanging.remove(world.currentName)
-    if changes.count == 2, changes.allSatisfy({ $0.inode != nil }) { exchanging.insert(world.currentName) }
+    let (tmp, cur) = (directory(.tmp), directory(.cur))
+    let isExchange = changes.allSatisfy { $0.inode != nil }
+    let isReplaced = changes.allSatisfy { $0.inode == nil ? $0.directory === tmp : $0.directory === cur }
+    if changes.count == 2, isExchange || isReplaced { exchanging.insert(world.currentName) }
     checkName(changes)
     changes.forEach(checkHeld)
-    for inode in changes.compactMap(\.inode) {
-      movers[inode.number] = world.currentName
+    for change in changes {
+      guard let inode = change.inode else { continue }
+      if change.directory !== directory(.tmp) { movers[inode.number] = world.currentName }
       makers[inode.number] = makers[inode.number] ?? world.currentName
     }
     if changes.count == 1, let change = changes.first, change.inode == nil, let file = change.former,
@@ -265,8 +269,8 @@ final class Oracle {
   }
 
   /// Looks at these jobs, and at those with which something was wrong. A process that has exchanged the names of two
-  /// files may exchange them back with its next change, before which nobody can take one of them. It stays the one to
-  /// blame also where another process takes one of the files away meanwhile, and puts it back.
+  /// files, or replaced a claim, may undo that with its next change, before which nobody can take one of them. It stays
+  /// the one to blame also where another process takes one of the files away meanwhile, and puts it back.
   private func check(_ ids: [Int], isLast: Bool = false) {
     readUnwritten()
     let ids = Set(ids + new).union(suspects.keys)
@@ -309,7 +313,7 @@ final class Oracle {
 
   /// Who has made the change after which something was wrong with a job.
   private var suspects: [Int: String] = [:]
-  /// Whose last change has exchanged two names.
+  /// Whose last change has exchanged two names, or given a file in `tmp/` a claim's name.
   private var exchanging: Set<String> = []
 
   /// When everything has come to its end.

@@ -57,7 +57,9 @@ final class SimulatedKernel: Kernel, @unchecked Sendable {
   func rename(
     _ at: Int32, _ from: UnsafePointer<CChar>, _ to: UnsafePointer<CChar>, _ manner: RenameManner
   ) -> Int32 {
-    step(true, .rename) { () throws(SimulatedDisk.Failure) in
+    process.isReplacing = manner == .replacing && disk.unknownRenames.contains(.exchanging)
+    defer { process.isReplacing = false }
+    return step(true, .rename) { () throws(SimulatedDisk.Failure) in
       try disk.rename(at, bytes(from), bytes(to), manner)
       return 0
     }

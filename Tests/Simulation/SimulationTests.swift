@@ -32,8 +32,8 @@ import Testing
       ])
     }
     if !kind.isLocal {
-      // Not `exchanging`: without it, a copy replaces a claim that a person may just have moved, a known hole.
-      world.disk.unknownRenames = isHalving ? [.withoutReplacing] : world.pick([[], [.withoutReplacing]])
+      let plain: Set<RenameManner> = [.withoutReplacing, .exchanging]
+      world.disk.unknownRenames = isHalving ? plain : world.pick([[], plain])
       world.skew = Int64(world.pick([0, 3, -40, 7200, -7200]))
     }
     world.disk.keeping = kind.isLocal ? world.pick([.inOrder, .any]) : .all
@@ -216,6 +216,12 @@ import Testing
     (35_760, false),
     // The same, where the edit finds its own text put back.
     (2255, false),
+    // An edit stands still before its exchange and after it, and a person edits the job each time.
+    (16_072, false),
+    // Where names cannot be exchanged, a person moves the claim of an edit just before the new text replaces it.
+    (411, false),
+    // There, a worker's claim of a file that it has still to copy looks like a frozen worker's.
+    (282, false),
     // An edit takes a job from its worker by link; the move is completed for it, and the worker claims the job again.
     (7905, false),
     // A worker takes the new name of a half move out of `cur/`, which a person has moved on, for half a claim; then

@@ -16,6 +16,9 @@ final class Process: @unchecked Sendable {
   var isDead = false
   /// Whether it was ever stopped, or a call of it failed.
   fileprivate(set) var hadTrouble = false
+  /// It is about to replace a file by a rename, and cannot see whether that has just been moved: a known hole, if it
+  /// stands still right then.
+  var isReplacing = false
   /// It got a signal to stop.
   private(set) var isTold = false
   /// The thread that notices it.
@@ -287,6 +290,7 @@ final class World: @unchecked Sendable {
     switch blow {
     case .death: kill(process)
     case .powerCut: cutPower()
+    case .freeze where process.isReplacing: process.fates.append(Fate(blow, after: 1))
     case .freeze(let seconds):
       tell("FROZEN for \(seconds) s")
       process.hadTrouble = true

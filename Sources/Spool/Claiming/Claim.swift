@@ -272,7 +272,7 @@ extension Claim {
       let status = try fresh.status()
       try fresh.fdatasync()
       try spool.flushFormerNames(.cur, from: origin)
-      try takePlace(fresh.path)
+      try takePlace(fresh.path, status)
       fresh.path = path
       let copy = fresh.shared()
       (files, end) = (Files(file: copy, lock: copy, identity: status), Int64(bytes.count))
@@ -282,8 +282,8 @@ extension Claim {
     }
   }
 
-  /// Gives `copy` the claim's name.
-  private func takePlace(_ copy: Path) throws(SpoolError) {
+  /// Gives `copy`, which is `own`, the claim's name.
+  private func takePlace(_ copy: Path, _ own: FileStatus) throws(SpoolError) {
     do throws(SpoolError) {
       // Not a rename over it: if a person has just moved the claim elsewhere, the copy would be a second job.
       try spool.system.exchange(spool.root, copy, path)
@@ -296,12 +296,11 @@ extension Claim {
       // A file left in `tmp/` is removed later, as after a crash.
       try? spool.system.unlink(spool.root, copy)
     } catch  where error.isUnknownRename {
-      // Some network file systems cannot exchange. The file that a rename replaces must still be ours, after a copy and
-      // flushes that may have hung.
-      guard try ownership() == .ours, try spool.system.status(spool.root, path).links <= files.identity.links else {
+      // Some network file systems cannot exchange. The copy and the flushes may have hung.
+      guard try ownership() == .ours else {
         throw SpoolError(call: .rename, path: path.display, errno: .noSuchFileOrDirectory)
       }
-      try spool.system.rename(spool.root, copy, path)
+      try JobMoves(spool).replaceClaim(path, job, files.identity, by: copy, own)
     }
   }
 }

@@ -71,6 +71,12 @@ extension Claims {
     guard isFree || Leases(spool).isFrozen(source, status, now: now) else {
       return .refused(try lockedOutcome(source, status, now: now))
     }
+    // Its owner has the same shared lock until it has replaced the file.
+    if origin == .cur, !isNamed, file.heldLock == .shared, status.owner != spool.user,
+      let end = try Leases(spool).restOfLease(source, status, now: now)
+    {
+      return .refused(.leased(until: end))
+    }
     // Another worker may have claimed and parked it since it was found.
     if !isForced, try !isDue(job.fileName, modified: status.modified, in: origin, at: now.seconds) {
       return .refused(.notDue(status.modified))

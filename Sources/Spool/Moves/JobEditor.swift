@@ -27,12 +27,10 @@ struct JobEditor {
     if try JobMoves(spool).completeInterruptedMove(at: place) { throw Self.hasMoved(place) }
     let idle = try stop(place)
     do throws(SpoolError) {
-      // The worker that ran it may still write its last line. What a dropper still writes would go to the old file.
-      if try !waitUntilUnlocked(idle), idle.directory.takesDrops {
-        throw SpoolError(
-          call: .open, path: idle.display, errno: .textFileBusy, reason: "a process still writes it, or has locked it")
-      }
-      return try replaceText(of: idle, to: home, modified: modified) { (old) throws(SpoolError) in
+      // The worker that ran it may still write its last line. If that worker is stopped, it may never release it.
+      let isStopped = idle != place
+      if try !waitUntilUnlocked(idle), !isStopped { throw Self.isBusy(place) }
+      return try replaceText(of: idle, to: home, modified: modified, locked: isStopped) { (old) throws(SpoolError) in
         JobText.finished(try change(old), on: spool.kind)
       }
     } catch {
@@ -54,11 +52,12 @@ struct JobEditor {
   }
 
   /// Replaces a job's file by one with another text, durably.
+  /// - Parameter isLocked: whether the worker that ran it may have it locked.
   /// - Returns: where the job is, unless somebody has moved it on.
   /// - Throws: ``SpoolError``, as ``edit(_:to:modified:_:)``.
   @discardableResult
   func replaceText(
-    of place: JobPlace, to home: Directory? = nil, modified: Int64? = nil,
+    of place: JobPlace, to home: Directory? = nil, modified: Int64? = nil, locked isLocked: Bool = false,
     by text: ([UInt8]) throws(SpoolError) -> [UInt8]
   ) throws(SpoolError) -> JobPlace {
     let found = try spool.system.status(spool.root, place.path)
@@ -79,8 +78,8 @@ struct JobEditor {
     // No worker takes either file until this is over. Where it sees no lock, the exchange shows that it was faster.
     _ = try fresh.lock()
     var lock = try spool.system.open(spool.root, place.path, Spool.jobFlags)
-    // Another edit lasts for milliseconds; a worker that is stopped may keep its lock.
-    _ = try lock.lock(within: 2000, every: 20)
+    // Another edit lasts for milliseconds. While one stands still, its text may be in the job's place and give way again.
+    guard try lock.lock(within: 2000, every: 20) || isLocked else { throw Self.isBusy(place) }
     let now = try lock.status()
     // By its name as well: the lock may have been another edit's, which has replaced the file.
     guard now.isSameFile(as: found), now.size == found.size,
@@ -91,7 +90,7 @@ struct JobEditor {
       try exchange(draft, own, place, expecting: found)
     } catch  where error.isUnknownRename {
       try spool.touch(lock)
-      try replaceAsOwner(place, found, by: draft, target)
+      try replaceAsOwner(place, found, by: draft, own, target)
       return target
     }
     if target.path != place.path { try bring(place, to: target, or: draft, found, instead: own) }
@@ -100,6 +99,12 @@ struct JobEditor {
 
   private static func hasMoved(_ place: JobPlace) -> SpoolError {
     SpoolError(call: .rename, path: place.display, errno: .noSuchFileOrDirectory)
+  }
+
+  private static func isBusy(_ place: JobPlace) -> SpoolError {
+    SpoolError(
+      call: .open, path: place.display, errno: .textFileBusy,
+      reason: "a process still writes it, or has locked it; if that process hangs, end it and try again")
   }
 
   /// Exchanges the names of the file `draft`, which is `own`, and of the job, or leaves both as they are.
@@ -166,20 +171,19 @@ struct JobEditor {
 
   /// The same where names cannot be exchanged, as on some network file systems: this process takes the job as a worker
   /// does, by a name that only it has. If it dies, a worker takes the claim over.
-  private func replaceAsOwner(_ place: JobPlace, _ file: FileStatus, by draft: Path, _ target: JobPlace)
-    throws(SpoolError)
-  {
+  private func replaceAsOwner(
+    _ place: JobPlace, _ file: FileStatus, by draft: Path, _ own: FileStatus, _ target: JobPlace
+  ) throws(SpoolError) {
     guard let job = JobName(place.name) else {
       throw SpoolError(call: .rename, path: place.display, errno: .invalidArgument)
     }
     let claim = Path(.cur, ClaimName.fileName(job, spool.owner))
     try spool.system.rename(spool.root, place.path, claim)
     do throws(SpoolError) {
-      guard isMovedByNobody(try spool.system.status(spool.root, claim), file) else { throw Self.hasMoved(place) }
       if target.path != place.path, try spool.system.statusIfPresent(spool.root, target.path) != nil {
         throw SpoolError(call: .rename, path: target.display, errno: .fileExists)
       }
-      try spool.system.rename(spool.root, draft, claim)
+      try JobMoves(spool).replaceClaim(claim, job, file, by: draft, own)
     } catch {
       try? spool.moveNoReplace(claim, place.path)
       throw error
@@ -201,7 +205,7 @@ struct JobEditor {
     do throws(SpoolError) {
       if try saysComplete(spool.openText(place.path)) { return }
       try replaceText(of: place, modified: status.modified) { JobText.finished($0, on: spool.kind) }
-    } catch  where error.isUnreadable || error.errno == .notPermitted || error.isLackOfSpace {
+    } catch  where error.mayConcernOneFile || error.isLackOfSpace {
     }
   }
 

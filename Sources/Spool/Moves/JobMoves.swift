@@ -52,6 +52,30 @@ struct JobMoves {
   }
 }
 
+extension JobMoves {
+  /// Replaces the file of this process's claim where names cannot be exchanged.
+  /// - Parameters:
+  ///   - old: the file that the claim's name leads to.
+  ///   - draft: the name of the other file, which is `own`.
+  /// - Throws: ``SpoolError``, ENOENT where somebody has moved the job: it is as it was.
+  func replaceClaim(_ claim: Path, _ job: JobName, _ old: FileStatus, by draft: Path, _ own: FileStatus)
+    throws(SpoolError)
+  {
+    let now = try spool.system.status(spool.root, claim)
+    if now.isSameFile(as: old), now.links <= old.links {
+      try spool.system.rename(spool.root, draft, claim)
+      // A person may have moved it since. Of the names, not of links: NFS keeps a name of a file that is open.
+      if try !JobSearch(spool).places(of: job.fileName).contains(where: { $0.inode == old.inode }),
+        try spool.names(of: old, like: job, in: .hold).isEmpty
+      {
+        return
+      }
+      try spool.remove(claim, of: own)
+    }
+    throw SpoolError(call: .rename, path: claim.display, errno: .noSuchFileOrDirectory)
+  }
+}
+
 /// Moves that a crash cut between their two steps: the file has two names, and the older one goes.
 extension JobMoves {
   /// Completes the move of a claimed, locked file that has several names.

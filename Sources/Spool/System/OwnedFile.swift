@@ -43,6 +43,7 @@ struct OwnedFile: OpenFile, ~Copyable, Sendable {
   }
 
   var number: Int32 { descriptor.number }
+  var heldLock: FileLock? { descriptor.lock }
 
   /// flock(2) LOCK_EX | LOCK_NB: false if another open file has the lock. It is released when the file is closed.
   ///

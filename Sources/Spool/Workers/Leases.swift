@@ -57,13 +57,19 @@ extension Leases {
     return owner.seat != nil && owner.seat == spool.owner.seat
   }
 
+  /// When a claim's owner last gave a sign of life, in seconds since the epoch. It touches no file that somebody else
+  /// has as well, until a copy has taken its place: there the rename counts that claimed it.
+  package func beat(of claim: FileStatus) -> Int64 {
+    spool.believesJournal(of: claim) && claim.links == 1 ? claim.modified : claim.changed
+  }
+
   /// Until when a claim is without doubt another worker's, whose locks prove nothing here: its last heartbeat and the
   /// lease say so. Where times say nothing, this look counts as the first of those that tell whether it is frozen.
   /// - Parameter status: the claim's.
   /// - Returns: in seconds since the epoch; nil if only the attempt to take it over can tell.
   package func endOfLease(of claim: FileName, _ status: FileStatus, now: Timestamp) -> Int64? {
     guard let owner = ClaimName(claim)?.owner, !sharesLocks(with: owner),
-      let end = endOfLease(since: status.modified, now: now)
+      let end = endOfLease(since: beat(of: status), now: now)
     else { return nil }
     if spool.kind.timesAreOfHosts { _ = silence(of: claim, status) }
     return end
@@ -96,8 +102,9 @@ extension Leases {
 
   /// - Returns: nil if the lease has ended.
   func restOfLease(_ claim: Path, _ status: FileStatus, now: Timestamp) throws(SpoolError) -> Int64? {
-    if isOver(since: status.modified, now: now) { return nil }
-    if let end = endOfLease(since: status.modified, now: now) { return end }
+    let beat = beat(of: status)
+    if isOver(since: beat, now: now) { return nil }
+    if let end = endOfLease(since: beat, now: now) { return end }
     try beginLease(claim)
     return now.seconds + length
   }
@@ -115,7 +122,7 @@ extension Leases {
       return false
     }
     return spool.kind.timesAreOfHosts
-      ? silence(of: name, status) >= length : isOver(since: status.modified, now: now)
+      ? silence(of: name, status) >= length : isOver(since: beat(of: status), now: now)
   }
 
   /// Until when the owner of a claim that it has locked is not taken for frozen.
