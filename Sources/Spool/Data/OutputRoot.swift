@@ -223,7 +223,7 @@ package struct NamedRoots {
 
   /// The directory that the link `roots/NAME` leads to; the link itself where the directory's path is not UTF-8.
   /// - Throws: ``SpoolError``: ENOENT where there is no such link, EINVAL where it is no link to an absolute path.
-  func target(of name: String) throws(SpoolError) -> String {
+  package func target(of name: String) throws(SpoolError) -> String {
     let path = Path("\(Self.directory)/\(name)")
     let target = try spool.system.readLink(spool.root, path)
     guard target.first == UInt8(ascii: "/") else {

@@ -55,23 +55,19 @@ package func shownURL(_ url: String) -> String {
 package struct Resource: Sendable, Hashable {
   /// Scheme, host, port where it is not the scheme's own, and path; without user, password and query. Of a secret path,
   /// a digest: ``hidden(_:)``.
-  package let place: String
+  package var place: String { exactPlace.text }
+  private let exactPlace: ExactText
   /// A CRC-32 of the query, which may contain secrets; nil if the URL has none. It shows only whether two queries
   /// differ.
   package let query: Checksum?
 
   package init(place: String, query: Checksum?) {
-    (self.place, self.query) = (place, query)
+    (exactPlace, self.query) = (place.exact, query)
   }
 
   /// - Parameter query: without the question mark.
   package init(place: String, query: String?) {
-    self.place = place
-    self.query = query.map { Checksum(of: $0) }
-  }
-
-  package static func == (one: Resource, other: Resource) -> Bool {
-    one.place.exact == other.place.exact && one.query == other.query
+    self.init(place: place, query: query.map { Checksum(of: $0) })
   }
 
   /// What is recorded of a place whose path is secret: its origin, and a digest of all of it, by which it is compared.
@@ -84,8 +80,8 @@ package struct Resource: Sendable, Hashable {
   private var isHidden: Bool { place.utf8.contains(UInt8(ascii: "#")) }
 
   private func isAtPlace(of other: Resource) -> Bool {
-    if isHidden == other.isHidden { return place.exact == other.place.exact }
-    return isHidden ? place.exact == Self.hidden(other.place).exact : Self.hidden(place).exact == other.place.exact
+    if isHidden == other.isHidden { return exactPlace == other.exactPlace }
+    return isHidden ? exactPlace == Self.hidden(other.place).exact : Self.hidden(place).exact == other.exactPlace
   }
 
   enum Relation: Sendable {
@@ -109,17 +105,17 @@ package struct RemoteVersion: Sendable, Equatable {
   /// Bytes of the whole representation, where the server said so.
   package var size: UInt64?
   /// As sent, `W/` included.
-  package var etag: String?
+  @Exact package var etag: String?
   /// The Last-Modified field as sent, only where it is a strong validator (RFC 9110 section 8.8.2.2).
-  package var modified: String?
+  @Exact package var modified: String?
   /// The server answered 200 to an `If-Range` with this validator: ask without it and compare.
   package var ignoresIfRange: Bool
   /// The resource that the validators belong to; nil in journals of version 0.1.
   package var resource: Resource?
   /// The media type without parameters, in lower case; nil where the server named none.
-  package var type: String?
+  @Exact package var type: String?
   /// The Content-Encoding that the bytes are kept in, although none was asked for; nil if they are the file's own.
-  package var coding: String?
+  @Exact package var coding: String? = nil
   /// The bytes were decoded as they came, so no validator says where they would continue.
   package var isDecoded = false
   package var stated: Digests
@@ -134,14 +130,6 @@ package struct RemoteVersion: Sendable, Equatable {
   ) {
     (self.mirror, self.size, self.etag, self.modified) = (mirror, size, etag, modified)
     (self.ignoresIfRange, self.resource, self.type, self.stated) = (ignoresIfRange, resource, type, stated)
-  }
-
-  private var texts: [ExactText?] { [etag, modified, type, coding].map { $0?.exact } }
-
-  package static func == (one: RemoteVersion, other: RemoteVersion) -> Bool {
-    (one.mirror, one.size, one.resource, one.stated) == (other.mirror, other.size, other.resource, other.stated)
-      && (one.texts, one.ignoresIfRange) == (other.texts, other.ignoresIfRange)
-      && (one.isDecoded, one.isVouched) == (other.isDecoded, other.isVouched)
   }
 
   /// The ETag if it is a strong one (RFC 9110 section 8.8.3).
@@ -219,9 +207,9 @@ package struct MediaTypes: Sendable, Equatable {
 /// job asks for something else by now.
 package struct DataSource: Sendable, Equatable {
   /// Scheme, host, port and path of the URL; nil if the hook said it.
-  let place: String?
+  @Exact private(set) var place: String?
   /// A CRC-32 of the URL's query, which may contain secrets, or ``noQuery``; nil where an older version did not say it.
-  let query: String?
+  @Exact private(set) var query: String?
   /// A CRC-32 of the text that the hook was asked with; nil if it was not asked.
   let resolve: Checksum?
 
@@ -241,12 +229,8 @@ package struct DataSource: Sendable, Equatable {
     if place == nil, resolve == nil { return nil }
   }
 
-  package static func == (one: DataSource, other: DataSource) -> Bool {
-    one.isSame(as: other) && one.query?.exact == other.query?.exact
-  }
-
   package func isSame(as other: DataSource) -> Bool {
-    place?.exact == other.place?.exact && resolve == other.resolve
-      && (query?.exact == other.query?.exact || query == nil || other.query == nil)
+    _place == other._place && resolve == other.resolve
+      && (_query == other._query || query == nil || other.query == nil)
   }
 }

@@ -22,6 +22,18 @@ package struct ExactText: Hashable, Comparable, Sendable {
   }
 }
 
+/// A text, or none, that a value compares with that of another one as ``ExactText``.
+@propertyWrapper package struct Exact: Hashable, Sendable {
+  private var text: ExactText?
+
+  package init(wrappedValue: String?) { text = wrappedValue?.exact }
+
+  package var wrappedValue: String? {
+    get { text?.text }
+    set { text = newValue?.exact }
+  }
+}
+
 extension StringProtocol {
   package var exact: ExactText { ExactText(text: String(self)) }
 

@@ -157,18 +157,19 @@ package struct ServerFiles: Sendable {
   private static let longest = 4096
   private static let kept: Int64 = 7 * 86_400
 
-  /// The name of a server's file: scheme, host and port, with a hyphen for what does not belong into a name.
+  /// The name of a server's file: scheme, host and port with hyphens between them. Where the host is too long for a
+  /// name, or has bytes that do not belong into one, digits distinguish the file.
   package static func name(of server: String) -> FileName {
-    var bytes: [UInt8] = []
-    var isReplaced = false
-    for byte in server.utf8 {
+    let parts = server.utf8.split { byte in
       switch byte {
-      case 0x30...0x39, 0x41...0x5A, 0x61...0x7A, 0x2E, 0x5F, 0x2D: (isReplaced, bytes) = (false, bytes + [byte])
-      case _ where isReplaced: break
-      default: (isReplaced, bytes) = (true, bytes + [0x2D])
+      case 0x30...0x39, 0x41...0x5A, 0x61...0x7A, 0x2E, 0x5F, 0x2D: false
+      default: true
       }
-    }
-    return FileName(Array(bytes.prefix(FileName.maximumLength - 64)))
+    }.map { String(Substring($0)) }
+    let (name, longest) = (FileName(parts.joined(separator: "-")), FileName.maximumLength - 64)
+    let isWhole = parts.count == 3 && server.exact == "\(parts[0])://\(parts[1]):\(parts[2])".exact
+    if isWhole, name.bytes.count <= longest { return name }
+    return name.suffixed("-\(PayloadName.fingerprint(of: [server]).prefix(16))", limit: longest)
   }
 
   private func path(_ name: FileName) -> Path { Self.directory.appending(name) }

@@ -383,7 +383,7 @@ extension Response {
   /// Whether the body is the stored file in spite of its coding: its name has the coding's suffix, and the response
   /// states the file's length. What a server packs while it sends has no length in advance.
   /// - Parameter asked: the job's URL. The response's own counts as well.
-  fileprivate func isStoredCoding(asked: URLParts) -> Bool {
+  func isStoredCoding(asked: URLParts) -> Bool {
     guard let coding = coding?.lowercasedASCII, isLengthStated else { return false }
     let known = Self.codingSuffixes[coding.begins(with: "x-") ? String(coding.dropFirstBytes(2)) : coding] ?? []
     return [asked, url].contains { url in

@@ -183,13 +183,13 @@ extension Attempt {
   func fetchSignature(_ request: JobRequest) async throws -> [UInt8]? {
     guard let url = request.signature, url.text != JobRequest.inlineSignature else { return nil }
     var request = request
-    (request.urls, request.standing) = ([url], StandingOrder())
+    request.urls = [url]
     let mirrors = try MirrorURL.all(of: request, environment.options.protocols)
     let file = try ScratchFile(claim.spool)
     // A subscription is not given up; a job is, like for its own servers.
     let patience: ServerRests.Patience =
       claim.isStandingOrder ? .endless : environment.patience(of: request, knownSince: claim.knownSince?.seconds)
-    let fetch = ListFetch(request, mirrors, of: claim, environment, attempt: id, patience)
+    let fetch = ListFetch(.signature, request, mirrors, of: claim, environment, attempt: id, patience)
     transfer = fetch
     defer {
       account.fetched += fetch.fetched

@@ -80,13 +80,9 @@ final class JobEnvironment {
   ///   reason to wait, because a job of this worker alone would be claimed again at once. `io` and the like if the
   ///   system failed: another attempt may succeed.
   func outputs(of plan: JobPlan) throws(Failure) -> CurrentOutputRoot {
-    try outputs(of: plan.request, for: plan.output)
-  }
-
-  func outputs(of request: JobRequest, for output: OutputPath) throws(Failure) -> CurrentOutputRoot {
-    guard let root = request.root else { return outputs }
+    guard let root = plan.request.root else { return outputs }
     do throws(OutputRootProblem) {
-      return try CurrentOutputRoot(named: root.text, for: output, spool: spool)
+      return try CurrentOutputRoot(named: root.text, for: plan.output, spool: spool)
     } catch {
       if case .missing(let error) = error, !error.isOfPath { throw Failure(error) }
       throw Failure(.badOutput, "root `\(escaped(root.text))`: \(error)", line: root.number)

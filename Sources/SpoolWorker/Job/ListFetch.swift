@@ -3,9 +3,19 @@ internal import SystemPackage
 internal import Transfer
 
 /// Fetches the list of a standing order, if it has changed since the last check, or a signature. It is small, so it is
-/// not resumed. Of an order for one file, it asks for no more than the version: a job fetches that.
+/// not resumed.
 @WorkerLoop
 final class ListFetch: RunningTransfer {
+  enum Kind: String {
+    /// Of an order for one file, no more than the version: a job fetches that.
+    case file
+    case list
+    /// One whose signature is checked, which is of the bytes that are stored, and of all of them.
+    case signedList = "signed list"
+    case signature
+  }
+
+  private let kind: Kind
   private let request: JobRequest
   private let mirrors: [MirrorURL]
   /// The version of the list at the last check; nil to fetch it anyway.
@@ -21,11 +31,11 @@ final class ListFetch: RunningTransfer {
   private(set) var fetched: UInt64 = 0
 
   init(
-    _ request: JobRequest, _ mirrors: [MirrorURL], of claim: Claim, _ environment: JobEnvironment, attempt: UInt64,
-    _ patience: ServerRests.Patience = .endless, ifChangedSince known: Journal.ListVersion? = nil
+    _ kind: Kind, _ request: JobRequest, _ mirrors: [MirrorURL], of claim: Claim, _ environment: JobEnvironment,
+    attempt: UInt64, _ patience: ServerRests.Patience = .endless, ifChangedSince known: Journal.ListVersion? = nil
   ) {
     (self.request, self.mirrors, self.claim, self.patience) = (request, mirrors, claim, patience)
-    self.known = known
+    (self.kind, self.known) = (kind, known)
     (self.environment, self.attempt) = (environment, attempt)
   }
 
@@ -71,8 +81,7 @@ final class ListFetch: RunningTransfer {
       try file.clear()
       var request = template.asking(for: .fresh, policy.manner)
       request.conditions = known?.conditions ?? []
-      let sink = ListSink(
-        file, mirror, isConditional: known != nil, takesVersionOnly: self.request.standing.entries == .file)
+      let sink = ListSink(kind, file, mirror, isConditional: known != nil)
       let result = await engine.fetch(request, into: sink)
       fetched += result.bytesReceived
       isOfOtherServer = result.isOfOtherServer
@@ -116,44 +125,48 @@ final class ListFetch: RunningTransfer {
 }
 
 private final class ListSink: FetchSink {
+  private let kind: ListFetch.Kind
   private let file: ScratchFile
   private let mirror: MirrorURL
   private let isConditional: Bool
-  private let takesVersionOnly: Bool
   private var length: UInt64 = 0
   private var expected: UInt64?
   private var buffer: [UInt8] = []
   private var lastByte: UInt8?
   private var firstByte: UInt8?
+  /// Why it is refused if it turns out to be gzipped.
+  private var packed: Failure?
   private(set) var isUnchanged = false
   private(set) var hasVersion = false
   private(set) var refusal: Failure?
   private(set) var error: SpoolError?
 
   private static let bufferSize = 256 << 10
-  /// Bytes of a list; a longer one is refused.
-  private static let longest: UInt64 = 64 << 20
 
-  init(_ file: ScratchFile, _ mirror: MirrorURL, isConditional: Bool, takesVersionOnly: Bool) {
-    (self.file, self.mirror, self.isConditional) = (file, mirror, isConditional)
-    self.takesVersionOnly = takesVersionOnly
+  init(_ kind: ListFetch.Kind, _ file: ScratchFile, _ mirror: MirrorURL, isConditional: Bool) {
+    (self.kind, self.file, self.mirror, self.isConditional) = (kind, file, mirror, isConditional)
   }
+
+  /// Bytes that it may have; what is longer is refused.
+  private var longest: UInt64 { kind == .signature ? UInt64(SignatureCheck.longest) : 64 << 20 }
 
   var hasAll: Bool { expected.map { length + UInt64(buffer.count) >= $0 } ?? false }
 
   func accept(_ response: Response) -> Bool {
     switch response.content {
-    case .whole where takesVersionOnly:
+    case .whole where kind == .file:
       hasVersion = true
       return false
     case .whole:
       expected = response.statedEnd
-      // The list's reader inflates it.
-      if let coding = response.coding, !response.isDecoded, !["gzip", "x-gzip"].contains(coding.lowercasedASCII) {
-        let reason = "\(mirror.parts.host) sent the list with Content-Encoding: \(escaped(coding.prefix(40)))"
-        return refuse(Failure(.encoded, reason), response)
+      if let coding = response.coding, !response.isDecoded {
+        let sent = "\(mirror.parts.host) sent the \(kind.rawValue) with Content-Encoding: \(escaped(coding.prefix(40)))"
+        let failure = Failure(.encoded, sent)
+        if !["gzip", "x-gzip"].contains(coding.lowercasedASCII) { return refuse(failure, response) }
+        // A list's reader inflates it. A signature is of what is stored.
+        if kind != .list, !response.isStoredCoding(asked: mirror.parts) { packed = failure }
       }
-      if let expected, expected > Self.longest { return refuse(tooLong) }
+      if let expected, expected > longest { return refuse(tooLong) }
       return true
     case .refused(.http(status: 304, logins: _)) where isConditional:
       isUnchanged = true
@@ -161,21 +174,26 @@ private final class ListSink: FetchSink {
     case .refused(let reason): return refuse(Failure(reason, from: mirror.parts, mayPass: false), response)
     case .range, .unknownRange, .nothingThere:
       return refuse(
-        Failure(.badResponse, "\(mirror.parts.host) sent a part of the list, which was not requested"), response)
+        Failure(.badResponse, "\(mirror.parts.host) sent a part of the \(kind.rawValue), which was not requested"),
+        response)
     }
   }
 
   func append(_ bytes: UnsafeRawBufferPointer) -> Bool {
     if isUnchanged { return true }
-    if length + UInt64(buffer.count + bytes.count) > Self.longest { return refuse(tooLong) }
+    if length + UInt64(buffer.count + bytes.count) > longest { return refuse(tooLong) }
     firstByte = firstByte ?? bytes.first
+    // Apache says so also of `a.gz.asc`.
+    if let packed, firstByte == 0x1F { return refuse(packed) }
     lastByte = bytes.last ?? lastByte
     buffer += bytes
     return buffer.count < Self.bufferSize || flush()
   }
 
   private var tooLong: Failure {
-    Failure(.badEntries, "\(mirror.parts.host): the list is longer than \(Self.longest >> 20) MiB")
+    Failure(
+      kind == .signature ? .badSignature : .badEntries,
+      "\(mirror.parts.host): the \(kind.rawValue) is longer than \(longest >> 20) MiB")
   }
 
   private func refuse(_ failure: Failure, _ response: Response? = nil) -> Bool {
@@ -200,10 +218,18 @@ private final class ListSink: FetchSink {
   func finish(_ response: Response?) throws(SpoolError) -> Failure? {
     guard flush() else { throw error ?? SpoolError(call: .write, path: "tmp", errno: .ioError) }
     guard let response, response.ending != .announced || response.isDecoded, expected == nil else { return nil }
-    // XML and gzip show their own end. A line that was cut looks like another one.
-    let showsEnd = firstByte == UInt8(ascii: "<") || firstByte == 0x1F || lastByte == UInt8(ascii: "\n")
-    if showsEnd { return nil }
-    return Failure(.shortBody, "\(mirror.parts.host) closed the connection within the last line of the list")
+    let isWhole =
+      switch kind {
+      // XML and gzip show their own end. A line that was cut looks like another one.
+      case .list, .file:
+        firstByte == UInt8(ascii: "<") || firstByte == 0x1F || lastByte == UInt8(ascii: "\n")
+      // It does not fit its signature otherwise.
+      case .signedList: firstByte != nil
+      // One of OpenPGP may be binary. Texts end with a line, with that of a frame, or in base64.
+      case .signature: firstByte.map { $0 >= 0x80 } ?? false || lastByte.map("\n-=".utf8.contains) ?? false
+      }
+    if isWhole { return nil }
+    return Failure(.shortBody, "\(mirror.parts.host) closed the connection within the \(kind.rawValue)")
   }
 }
 

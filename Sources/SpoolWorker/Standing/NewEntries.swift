@@ -29,6 +29,8 @@ struct NewEntries: Equatable {
   private(set) var seen: [String] = []
   /// The entries that cannot be fetched. They are not remembered, so that they are new when they can be.
   private(set) var problems = ListProblems()
+  /// The names that files of several entries have, whether or not they are new.
+  private(set) var sharedNames: Set<ExactText> = []
 
   /// So many that left the list are remembered: as many as a list can have.
   static let mostGone = 100_000
@@ -55,6 +57,8 @@ struct NewEntries: Equatable {
     job: (String, Bool) -> EntryJob = { _, _ in .underway }
   ) {
     let groups = Self.grouped(entries, lists, order.match)
+    var names: Set<ExactText> = []
+    for name in groups.compactMap(\.file?.name.exact) where !names.insert(name).inserted { sharedNames.insert(name) }
     let memory = Memory(known ?? [])
     var words: [String?] = []
     var fresh: [Int] = []
@@ -232,20 +236,6 @@ struct OfferedFile: Equatable, Sendable {
 
   /// ``FeedEntry/link(_:)`` of its first URL.
   var link: String { FeedEntry.link(urls[0]) }
-
-  /// The names that several entries of a list have, whether or not they are new.
-  static func sharedNames(of entries: [FeedEntry], from lists: [URLParts]) -> Set<ExactText> {
-    var names: Set<ExactText> = []
-    var owners: [ExactText: String] = [:]
-    for entry in entries {
-      guard let file = try? OfferedFile(entry, from: lists) else { continue }
-      // Of the alternatives of one entry, only one is fetched.
-      if let other = owners.updateValue(file.key, forKey: file.name.exact), other != file.key {
-        names.insert(file.name.exact)
-      }
-    }
-    return names
-  }
 
   /// - Returns: at least one.
   private static func absolute(_ urls: [String], _ lists: [URLParts]) throws(Defect) -> [String] {

@@ -157,9 +157,10 @@ struct OrderCheck {
     (Journal.ListVersion, name: String?)?, ScratchFile
   ) {
     let file = try ScratchFile(claim.spool)
+    let kind: ListFetch.Kind = isOfOneFile ? .file : request.signature == nil ? .list : .signedList
     // A list whose signature was not asked for has to be fetched for that.
-    let known = request.signature == nil || isOfOneFile || checks.signed != nil ? checks.version : nil
-    let fetch = ListFetch(request, mirrors, of: claim, environment, attempt: attempt.id, ifChangedSince: known)
+    let known = kind != .signedList || checks.signed != nil ? checks.version : nil
+    let fetch = ListFetch(kind, request, mirrors, of: claim, environment, attempt: attempt.id, ifChangedSince: known)
     attempt.transfer = fetch
     defer {
       attempt.account.fetched += fetch.fetched

@@ -3,54 +3,54 @@ internal import Transfer
 
 /// Drops a job for each new entry of a standing order's list, and gives jobs that failed the links that the list has
 /// now.
-@WorkerLoop
-struct OrderDrop {
-  private let claim: Claim
-  private let environment: JobEnvironment
-  private let request: JobRequest
+struct OrderDrop: Sendable {
+  private let spool: Spool
+  private let order: JobName
+  private var request: JobRequest
+  private let known: [String]?
+  private let confirm: @Sendable () throws(SpoolError) -> Void
+  /// The worker's own output root.
+  private let directory: String?
 
   /// - Parameter signer: who has signed the list; nil if its signature was not asked for.
+  @WorkerLoop
   init(_ claim: Claim, _ environment: JobEnvironment, signedBy signer: String?) {
-    (self.claim, self.environment) = (claim, environment)
-    var request = claim.text.request
+    (spool, order, request, confirm) = (claim.spool, claim.job, claim.text.request, claim.confirmation)
     request.signedBy = signer
-    self.request = request
+    let checks = claim.text.journal.checks
+    known = checks.lastTime == nil ? nil : checks.seen
+    directory = environment.outputs.location
   }
 
+  /// On a thread of its own, because a list may have a hundred thousand entries.
   func drop(_ entries: [FeedEntry], lists: [URLParts]) async throws
     -> (new: NewEntries, dropped: Int, relinked: Int)
   {
-    let spool = claim.spool
-    let checks = claim.text.journal.checks
-    let known = checks.lastTime == nil ? nil : checks.seen
-    let (order, standing, confirm) = (claim.job, request.standing, claim.confirmation)
-    // A list may have a hundred thousand entries.
-    var (new, names) = try await runBlocking { () throws(SpoolError) in
-      let jobs = try OrderedJobs(spool, of: order)
-      let new = NewEntries(entries, from: lists, order: standing, known: known) { jobs.state(of: $0, isOpen: $1) }
-      return (new, OfferedFile.sharedNames(of: entries, from: lists))
-    }
-    let there = try await filesThere(new.files)
-    new.drop(there: there)
-    let jobs = OrderJobs(request, as: order, names, hosts: lists.map(\.host))
-    let texts = new.files.map { file in
-      let job = jobs.job(for: file) { size($0) != nil }
-      return (text: file.isInTheClear(besides: lists) ? JobText.offered(job.text) : job.text, name: job.name)
-    }
-    let relinked = new.relinked
-    let (dropped, changed) = try await runBlocking { () throws(SpoolError) in
-      let dropped = try Drops(spool).dropMissing(texts, confirm: confirm)
-      if !relinked.isEmpty { try confirm() }
-      var changed = 0
-      for file in relinked where try Self.relink(file, of: order, lists, spool) { changed += 1 }
-      return (dropped, changed)
-    }
-    return (new, dropped, changed)
+    try await runBlocking { () throws(SpoolError) in try dropHere(entries, lists) }
   }
 
-  private nonisolated static func relink(
-    _ file: OfferedFile, of order: JobName, _ lists: [URLParts], _ spool: Spool
-  ) throws(SpoolError) -> Bool {
+  private func dropHere(_ entries: [FeedEntry], _ lists: [URLParts]) throws(SpoolError)
+    -> (new: NewEntries, dropped: Int, relinked: Int)
+  {
+    let known = try OrderedJobs(spool, of: order)
+    var new = NewEntries(entries, from: lists, order: request.standing, known: self.known) {
+      known.state(of: $0, isOpen: $1)
+    }
+    let root = root()
+    new.drop(there: try filesThere(new.files, root))
+    let jobs = OrderJobs(request, as: order, new.sharedNames, hosts: lists.map(\.host))
+    let texts = new.files.map { file in
+      let job = jobs.job(for: file) { Self.size($0, root) != nil }
+      return (text: file.isInTheClear(besides: lists) ? JobText.offered(job.text) : job.text, name: job.name)
+    }
+    let dropped = try Drops(spool).dropMissing(texts, confirm: confirm)
+    if !new.relinked.isEmpty { try confirm() }
+    var relinked = 0
+    for file in new.relinked where try relink(file, lists) { relinked += 1 }
+    return (new, dropped, relinked)
+  }
+
+  private func relink(_ file: OfferedFile, _ lists: [URLParts]) throws(SpoolError) -> Bool {
     guard let shown = try? URLParts(file.urls[0]).redacted else { return false }
     let relinking = Relinking(
       to: file.urls, shownURL: shown, isSame: false, isOffered: file.isInTheClear(besides: lists)
@@ -63,29 +63,34 @@ struct OrderDrop {
   /// The keys of the files that a receipt names with the same URL, and that are in their places with that size: they
   /// are new by their identities alone, as after a move of the list to another host. By a digest the job itself sees
   /// whether the file that is there is the same.
-  private func filesThere(_ files: [OfferedFile]) async throws -> Set<String> {
+  private func filesThere(_ files: [OfferedFile], _ root: OutputRoot?) throws(SpoolError) -> Set<String> {
     let found = files.compactMap { file in
       let path = OrderJobs.path(of: file, request)
-      return size(path).map { (file: file, path: path, size: $0) }
+      return Self.size(path, root).map { (file: file, path: path, size: $0) }
     }
     if found.isEmpty { return [] }
-    let (spool, root) = (claim.spool, OutputPath(found[0].path).flatMap { outputs(for: $0)?.location })
-    return try await runBlocking { () throws(SpoolError) in
-      let published = try JobSearch(spool).published(in: root, named: Set(found.map(\.path.exact)))
-      let there = found.filter { file, path, size in
-        !file.replaces && !file.expected.provesContent
-          && published[path.exact, default: []].contains { $0 == (file.link, UInt64(clamping: size)) }
-      }
-      return Set(there.map(\.file.key))
+    let published = try JobSearch(spool).published(in: root?.location, named: Set(found.map(\.path.exact)))
+    let there = found.filter { file, path, size in
+      !file.replaces && !file.expected.provesContent
+        && published[path.exact, default: []].contains { $0 == (file.link, UInt64(clamping: size)) }
+    }
+    return Set(there.map(\.file.key))
+  }
+
+  /// What outputs are relative to; nil if that cannot be seen. The jobs will see it.
+  private func root() -> OutputRoot? {
+    do throws(SpoolError) {
+      let named = try request.root.map { line throws(SpoolError) in try NamedRoots(spool).target(of: line.text) }
+      return try OutputRoot(named ?? directory, spool: spool)
+    } catch {
+      return nil
     }
   }
 
-  private func outputs(for path: OutputPath) -> CurrentOutputRoot? { try? environment.outputs(of: request, for: path) }
-
-  /// The bytes of the file at an output; nil if there is none. If that cannot be seen, the job will.
-  private func size(_ output: String) -> Int64? {
-    guard let path = OutputPath(output), let outputs = outputs(for: path) else { return nil }
-    do { return try outputs.opened().status(path)?.size } catch { return nil }
+  /// The bytes of the file at an output; nil if there is none, or it cannot be seen.
+  private static func size(_ output: String, _ root: OutputRoot?) -> Int64? {
+    guard let path = OutputPath(output) else { return nil }
+    do throws(SpoolError) { return try root?.status(path)?.size } catch { return nil }
   }
 }
 

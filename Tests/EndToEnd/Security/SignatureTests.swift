@@ -123,6 +123,51 @@ struct SignatureTests {
     #expect(try self.code(place) == code, "\(result)")
   }
 
+  /// Sends the files as odd servers do: with `/packed` a gzipped one in the place of each, and with `/named` each as it
+  /// is, but with the coding that Apache takes from a `.gz` anywhere in a name; with `/open` without a length; with
+  /// `/part` only a part.
+  private func oddServer() throws -> ScriptedServer {
+    try ScriptedServer { [path = directory.path] request, reply in
+      let name = request.target.split(separator: "/").last ?? ""
+      let plain = try? readFile("\(path)/\(name)")
+      let isPacked = request.target.hasPrefix("/packed")
+      guard let bytes = isPacked ? try? readFile("\(path)/\(name).gz") : plain else {
+        return try reply.respond("404 Not Found", body: [])
+      }
+      if request.target.hasPrefix("/part") {
+        return try reply.respond("206 Partial Content", ["Content-Range: bytes 0-0/9"], body: bytes.prefix(1))
+      }
+      let coding = isPacked || name.contains(".gz") ? ["Content-Encoding: x-gzip"] : []
+      if !request.target.hasPrefix("/open") { return try reply.respond("200 OK", coding, body: bytes) }
+      try reply.head("200 OK", ["Connection: close"])
+      try reply.send(bytes)
+      try reply.finish()
+    }
+  }
+
+  @Test(arguments: ["/packed/sig", "/open/sig", "/named/good.gz.sig"])
+  func `a signature may come packed, misnamed and without a length`(target: String) async throws {
+    try await shell("echo right >good; \(Self.forms["gpg"]!); gzip -k sig; cp sig good.gz.sig")
+    let odd = try oddServer()
+    try spool.drop("good", "url: \(server.url("/good"))\nsignature: \(odd.url(target))\n")
+    let result = try await spoolrun("--once", spool.root)
+    #expect(spool.payloads == ["good"], "\(result)")
+  }
+
+  @Test func `what is wrong with a signature is not said of a list`() async throws {
+    try await shell("key a never; echo right >good; echo x >sig; head -c 1100000 /dev/zero >long")
+    let odd = try oddServer()
+    for (name, target) in [("part", "/part/sig"), ("long", "/named/long")] {
+      try spool.drop(name, "url: \(server.url("/good"))\noutput: \(name)\nsignature: \(odd.url(target))\n")
+    }
+    let result = try await spoolrun("--once", spool.root)
+    for (name, code) in [("part", "bad-response"), ("long", "bad-signature")] {
+      let failure = try spool.lastFailure("partial/\(name)")
+      #expect(failure["code"] == code && failure["reason"]?.contains("the signature") == true, "\(result)")
+    }
+    #expect(server.requests(for: "/good").isEmpty)
+  }
+
   @Test func `without the program nothing is published`() async throws {
     try await shell("echo right >good; \(Self.forms["gpg"]!)")
     try spool.drop("a", job("good", signedBy: "sig"))
@@ -209,6 +254,21 @@ extension SignatureTests {
     }
     let text = String(decoding: try readFile(spool.path("new/one")), as: UTF8.self)
     #expect(text.contains(/^# signed by [0-9A-F]{40}\n/), "\(text)")
+  }
+
+  /// The signature is of the list itself; of one that is a gzipped file, of that.
+  @Test(arguments: [("/packed/SHA256SUMS", "SHA256SUMS"), ("/named/SHA256SUMS.gz", "SHA256SUMS.gz")])
+  func `the list of an order may come packed`(target: String, signed: String) async throws {
+    try await shell(
+      """
+      echo 1 >one; gzip -k one; key a never; sha256sum one | head -c -1 >SHA256SUMS; gzip -k SHA256SUMS
+      sign a -o sig --detach-sign \(signed); gzip -k sig
+      """)
+    let odd = try oddServer()
+    try spool.order(
+      "list", "url: \(odd.url(target))\nsignature: \(odd.url("/packed/sig"))\nevery: 1h\nfirst: all\nencoded: decode\n")
+    let result = try await spoolrun("--once", spool.root)
+    #expect(result.status == .exited(0) && spool.payloads == ["one"], "\(result)")
   }
 
   @Test func `an order takes a list with the signature that fits, and none that is older`() async throws {

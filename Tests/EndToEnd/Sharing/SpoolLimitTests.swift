@@ -11,7 +11,9 @@ import Testing
     let body = [UInt8](repeating: 7, count: size)
     let server = try ScriptedServer { _, reply in
       gauge.enter()
-      defer { gauge.leave() }
+      usleep(50_000)
+      // Before the client can ask for the next file.
+      gauge.leave()
       try reply.respond("200 OK", body: body)
     }
     let spool = try TemporarySpool()

@@ -120,8 +120,8 @@ import Transfer
   ) throws -> (request: JobRequest, name: String) {
     let file = try OfferedFile(entry, from: [list])
     let order = try #require(JobName(FileName("pod")))
-    let names = OfferedFile.sharedNames(of: [entry] + more, from: [list])
-    let jobs = OrderJobs(self.order(lines), as: order, names, hosts: ["feeds.example", "feeds.example"])
+    let new = NewEntries([entry] + more, from: [list], order: StandingOrder(), known: nil)
+    let jobs = OrderJobs(self.order(lines), as: order, new.sharedNames, hosts: ["feeds.example", "feeds.example"])
     let (text, name) = jobs.job(for: file) { existing.contains($0) }
     let read = Array(text.utf8).withUnsafeBytes { JobText($0) }
     #expect(read.defect == nil && read.request.jobDefect == nil)
