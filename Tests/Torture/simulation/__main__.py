@@ -107,6 +107,19 @@ SPOOL = {
             '      if planted("a copy replaces what has the claim\'s name") { return try spool.system.rename(spool.root, copy, path) }\n'
             "      try spool.system.exchange(spool.root, copy, path)\n      let old",
         ),
+        "a claim is replaced without a look whether it was moved": (
+            "      try spool.system.rename(spool.root, draft, claim)\n      // A person",
+            "      try spool.system.rename(spool.root, draft, claim)\n"
+            '      if planted("a claim is replaced without a look whether it was moved") { return }\n      // A person',
+        ),
+        "a claim keeps the time of its drop": (
+            "      if isOwn || candidate.formerOwner == .mayWake {",
+            '      if isOwn && (candidate.isOurs || !planted("a claim keeps the time of its drop")) || candidate.formerOwner == .mayWake {',
+        ),
+        "an edit ignores the lock of another": (
+            "every: 20) || isLocked else",
+            'every: 20) || isLocked || planted("an edit ignores the lock of another") else',
+        ),
         "a copy has no lock": (
             "      _ = try fresh.lock()\n      let status = try fresh.status()\n      try fresh.fdatasync()",
             '      if !planted("a copy has no lock") { _ = try fresh.lock() }\n'
@@ -259,6 +272,13 @@ def command(built: Path, what: str) -> list[str]:
     return [str(built / "spoolrunPackageTests.xctest"), "--testing-library", "swift-testing", "--filter", f"SimulationTests.*{what}"]
 
 
+def is_of(built: Path, plant: str, seed: str) -> bool:
+    """Whether a seed finds nothing without the mistake."""
+    environment = os.environ | {"PLANT": "", "SIMULATE": seed}
+    what = command(built, CLAIMS if plant in OF_CLAIMS else WHOLE)
+    return subprocess.run(what, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=600).returncode == 0
+
+
 def play(built: Path, plant: str, seconds: int) -> tuple[str, str]:
     """Plays seeds for so long by CPU. Returns what that took, and the problem of the last one; an empty text for none."""
     environment = os.environ | {"PLANT": plant, "SIMULATE": "1-1000000", "SIMULATE_SECONDS": str(seconds)}
@@ -277,6 +297,8 @@ def play(built: Path, plant: str, seconds: int) -> tuple[str, str]:
     seeds = re.search(r"simulation: (\d+) seeds, .*?([\d.]+) s of CPU", ended.stdout)
     problem = re.search(r'outcome\.problems → \["(.*?)"[],]', ended.stdout)
     if seeds:
+        if plant and problem and not is_of(built, plant, seeds[1]):
+            return f"seed {seeds[1]} finds a fault of its own", ""
         return f"{seeds[1]} seeds, {float(seeds[2]):.0f} s", problem[1] if problem else ""
     # A mistake may well have the program stop at one of its own checks, or a seed go on for ever.
     crash = re.search(r"(?:Fatal error|error:|Simulation of seed).*", ended.stdout)
