@@ -22,11 +22,19 @@ extension Drops {
     try sweepDrops(of: jobs.map(\.name))
     var missing: [(text: String, name: JobName)] = []
     for job in jobs where try !hasJob(job.text, job.name) { missing.append(job) }
-    if missing.isEmpty { return 0 }
-    let group = try GroupDrop(spool, flushesEach: missing.count <= Self.fewJobs, confirm: confirm)
-    for job in missing { try group.drop(Array(job.text.utf8), as: job.name) }
-    try group.finish()
+    try drop(missing, confirm: confirm)
     return missing.count
+  }
+
+  /// Drops jobs in their order, and makes them durable.
+  /// - Parameter confirm: see ``dropMissing(_:confirm:)``.
+  package func drop(
+    _ jobs: [(text: String, name: JobName)], confirm: @escaping @Sendable () throws(SpoolError) -> Void = {}
+  ) throws(SpoolError) {
+    if jobs.isEmpty { return }
+    let group = try GroupDrop(spool, flushesEach: jobs.count <= Self.fewJobs, confirm: confirm)
+    for job in jobs { try group.drop(Array(job.text.utf8), as: job.name) }
+    try group.finish()
   }
 
   /// Another user's job of that name is none of the order's, and would keep the entry from being fetched. A claim gives

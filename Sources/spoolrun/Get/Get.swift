@@ -129,7 +129,11 @@ struct Get: ParsableCommand {
     let orders = items.map { GetOrder(place, $0) }
     for (number, order) in orders.enumerated() { ends[number] = try order.look() }
     try Drops(place.spool).alone {
-      for (number, order) in orders.enumerated() where ends[number] == nil { ends[number] = try order.place() }
+      var missing: [(text: String, name: JobName)] = []
+      for (number, order) in orders.enumerated() where ends[number] == nil {
+        ends[number] = try order.place(or: &missing)
+      }
+      try Drops(place.spool).drop(missing)
     }
     return ends
   }

@@ -37,13 +37,14 @@ struct GetOrder {
     return end
   }
 
-  /// Drops the job, or takes up the one that an earlier command left, with what this command asks for.
-  /// - Returns: nil once the job waits, or runs.
-  func place() throws(SpoolError) -> GetEnd? {
+  /// Takes up the job that an earlier command left, with what this command asks for. If there is none, it is added to
+  /// `missing`.
+  /// - Returns: nil if the job waits or runs, or is missing.
+  func place(or missing: inout [(text: String, name: JobName)]) throws(SpoolError) -> GetEnd? {
     try NamedRoots(spool).offer(item.directory, as: item.root)
     for _ in 0..<20 {
       do throws(SpoolError) {
-        return try tryPlacing()
+        return try tryPlacing(or: &missing)
       } catch  where error.errno == .noSuchFileOrDirectory {
         // The job has moved since it was seen.
         continue
@@ -71,11 +72,11 @@ struct GetOrder {
   private static let closed: Set<Errno> = [.permissionDenied, .notPermitted, .readOnlyFileSystem, .fileNameTooLong]
 
   /// - Throws: ``SpoolError``, ENOENT if the job has moved since it was seen.
-  private func tryPlacing() throws(SpoolError) -> GetEnd? {
+  private func tryPlacing(or missing: inout [(text: String, name: JobName)]) throws(SpoolError) -> GetEnd? {
     guard let place = try JobSearch(spool).places(of: item.job.fileName).last(where: { $0.directory != .standing })
     else {
       if let obstacle = try obstacle() { return .refused(obstacle) }
-      _ = try Drops(spool).drop(request.text, as: item.job)
+      missing.append((request.text, item.job))
       return nil
     }
     guard let old = try JobSearch(spool).job(place.directory, place.name) else {
