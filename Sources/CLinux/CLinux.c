@@ -148,6 +148,12 @@ void spoolrun_die_of(int number) {
   sigprocmask(SIG_UNBLOCK, &set, NULL);
 }
 
+void spoolrun_block_signals(void) {
+  sigset_t set;
+  sigfillset(&set);
+  pthread_sigmask(SIG_BLOCK, &set, NULL);
+}
+
 int spoolrun_stop_signals(void) {
   sigset_t set;
   sigemptyset(&set);

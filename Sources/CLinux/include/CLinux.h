@@ -70,6 +70,9 @@ int spoolrun_touch(int descriptor);
 /// futimens(2): access and modification time, since the epoch.
 int spoolrun_set_times(int descriptor, int64_t seconds, long nanoseconds);
 
+// Keeps all signals from this thread.
+void spoolrun_block_signals(void);
+
 /// A signalfd(2) that reports SIGTERM, and SIGINT and SIGHUP unless the process was started with these ignored. Blocks
 /// all reported signals. Ignores SIGPIPE, SIGIO and SIGXFSZ, and resets SIGCHLD.
 int spoolrun_stop_signals(void);

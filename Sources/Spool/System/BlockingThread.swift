@@ -62,6 +62,8 @@ package final class BlockingThread: @unchecked Sendable {
       &thread, attributes,
       { argument in
         guard let argument else { return nil }
+        // One that began before the program watches for signals would still take them.
+        spoolrun_block_signals()
         Unmanaged<BlockingThread>.fromOpaque(argument).takeRetainedValue().work()
         return nil
       }, this.toOpaque())
