@@ -156,7 +156,7 @@ package struct RunClosing {
     let (done, failed, cancelled) = (summary.done, summary.givenUp, summary.cancelled)
     if done == 1, failed + cancelled + summary.waiting == 0 { return nil }
     var parts: [(text: String, ink: Ink?)] = []
-    let figures = summary.gained > 0 ? " (\(shortBytes(summary.gained)) in \(shortDuration(seconds)))" : ""
+    let figures = summary.gained > 0 ? " (\(shortBytes(summary.gained)) fetched in \(shortDuration(seconds)))" : ""
     if done > 0 { parts.append(("\(done) done\(figures)", .green)) }
     if failed > 0 { parts.append(("\(failed) failed", .red)) }
     if cancelled > 0 { parts.append(("\(cancelled) cancelled", nil)) }
