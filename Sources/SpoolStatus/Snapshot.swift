@@ -183,7 +183,7 @@ package struct ServerStatus: Sendable, Equatable {
 
   package var name: String { note.isProxy ? "the proxy \(note.shownHost)" : note.shownHost }
 
-  /// `mirror.example rests for 9m (429, asked by the server)`
+  /// `mirror.example has rested for 5m00s, and is asked again in 4s (429, asked by the server)`
   package func sentence(now: Timestamp) -> String {
     let code = FailureCode.status(of: rest.code).map { "\($0)" } ?? escaped(rest.code)
     let why: String
@@ -192,8 +192,8 @@ package struct ServerStatus: Sendable, Equatable {
     case "unreachable": why = code + (rest.host.map { ", for \(escaped($0))" } ?? "")
     default: why = code
     }
-    return end > now
-      ? "\(name) rests for \(shortDuration(end.seconds - now.seconds)) (\(why))" : "\(name) is to be probed (\(why))"
+    let next = end > now ? "is asked again in \(shortDuration(end.seconds - now.seconds))" : "the next job asks it"
+    return "\(name) has rested for \(shortDuration(now.seconds - rest.since.seconds)), and \(next) (\(why))"
   }
 
   package func line(now: Timestamp) -> String {
@@ -204,7 +204,8 @@ package struct ServerStatus: Sendable, Equatable {
     .object([
       ("server", .string(escaped(note.server))), ("cause", .string(escaped(rest.cause))),
       ("code", .string(escaped(rest.code))), ("reason", .string(escaped(rest.reason))),
-      ("host", rest.host.map { .string(escaped($0)) } ?? .null), ("until", .string(end.description)),
+      ("host", rest.host.map { .string(escaped($0)) } ?? .null), ("since", .string(rest.since.description)),
+      ("until", .string(end.description)),
       ("failures", .count(rest.failures)), ("jobs", .count(jobs)),
     ])
   }
