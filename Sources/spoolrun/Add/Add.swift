@@ -176,7 +176,12 @@ private struct JobDrop {
     let dropped = drop.name
     Terminal.print(dropped.display)
     guard dropped != name || Terminal.isErrorTerminal else { return }
-    let why = dropped == name ? "" : ", because the name \(name.display) is taken"
+    var why = ""
+    if dropped != name {
+      let taken = (try? JobSearch(spool).job(named: name)).flatMap { $0.1 }
+      let isSame = taken.map { JobPresence.isSame(request, $0.request) } ?? false
+      why = ", because the name \(name.display) is taken\(isSame ? " by a job for the same file (see --new)" : "")"
+    }
     let output = JobPlan.output(of: request).map { "; output: \(escaped($0))" } ?? ""
     Terminal.error("\(dropped.display): \(drop.directory.rawValue)\(why)\(output)")
   }

@@ -17,7 +17,10 @@ import Testing
     // Without the option it is another job, by the name that it will have at its end as well.
     let again = try await scene.spoolrun("add", "https://a.example/x")
     #expect(again.output == "x~2\n" && scene.spool.names("new").contains("x~2"), "\(again)")
-    #expect(again.errors == "spoolrun: x~2: new, because the name x is taken; output: x\n", "\(again)")
+    #expect(
+      again.errors
+        == "spoolrun: x~2: new, because the name x is taken by a job for the same file (see --new); output: x\n",
+      "\(again)")
   }
 
   @Test(arguments: ["new/other", "partial/other", "hold/other", "failed/other", "done/other"])
