@@ -150,18 +150,21 @@ extension SpoolSnapshot {
     ]).text
   }
 
-  mutating func countByServer() {
-    if servers.isEmpty { return }
+  /// Those that rest or that a job waits for, those with the most jobs first. The jobs of a proxy are not counted.
+  mutating func add(_ all: [ServerStatus]) {
+    if all.isEmpty { return }
     var counts: [ExactText: Int] = [:]
     for state in [JobState.waiting, .retrying, .interrupted] {
       for server in (jobs[state] ?? []).compactMap({ $0.target?.server }) { counts[server.exact, default: 0] += 1 }
     }
     let areMore = (jobs[.waiting] ?? []).count { $0.target != nil } < count(.waiting)
-    servers = servers.map { server in
+    servers = all.map { server in
       var server = server
       (server.jobs, server.areMore) = (counts[server.note.shown.exact] ?? 0, areMore)
       return server
     }
+    servers.removeAll { $0.end <= time && $0.jobs == 0 && !$0.areMore && !$0.note.isProxy }
+    servers.sort { ($1.jobs, $0.note.server) < ($0.jobs, $1.note.server) }
   }
 }
 

@@ -65,11 +65,7 @@ package final class SnapshotReader {
     }
     if receipts > 0 { snapshot.recent = try recent(done) }
     snapshot.free = spool.freeSpace()
-    snapshot.servers = try readServers()
-    snapshot.countByServer()
-    // One whose rest is over, and that no job waits for. The jobs of a proxy are not counted.
-    snapshot.servers.removeAll { $0.end <= now && $0.jobs == 0 && !$0.areMore && !$0.note.isProxy }
-    snapshot.servers.sort { ($1.jobs, $0.note.server) < ($0.jobs, $1.note.server) }
+    snapshot.add(try readServers())
     snapshot.explain()
     return snapshot
   }
