@@ -211,7 +211,9 @@ enum GetEnd: Equatable {
   var advice: String? {
     switch self {
     case .failed(let problem?) where problem.code != FailureCode.outputExists.rawValue:
-      return Advice(for: problem.code).text + " The same command tries again."
+      let isUnreached = [FailureCode.resolve, .connect, .tls].contains { $0.rawValue == problem.code }
+      return Advice(for: problem.code).text + " The same command tries again"
+        + (isUnreached ? "; with --patience it waits for the server." : ".")
     case .retrying(_, let problem?):
       let advice = Advice(for: problem.code)
       return advice.isUrgent ? advice.text : nil
