@@ -302,6 +302,12 @@ install:
 	install -m 644 contrib/sysusers.d/spoolrun.conf '$(AT)/lib/sysusers.d'
 	install -m 644 contrib/tmpfiles.d/spoolrun.conf '$(AT)/lib/tmpfiles.d'
 
+# In a package, README and others have other neighbours than here. A link to what is not there becomes its text.
+doc-links:
+	sed -zEi -e 's,\]\((\.\./)?docs/(GUIDE|SECURITY)\.md,](\2.md,g' -e 's,\]\((\.\./)*contrib/,](examples/,g' \
+	  -e 's,!?\[([^][]*)\]\((\.\./|man/|docs/|Tests/|Benchmarks/|CONTRIBUTING)[^()]*\),\1,g' \
+	  $(DOCS)/*.md $(DOCS)/examples/README.md
+
 uninstall:
 	rm -f $(INSTALLED:%='$(DESTDIR)%')
 
@@ -333,5 +339,5 @@ clean:
   simulate simulate-coverage simulate-night simulate-self-test \
   pairs soak soak-self-test peers \
   gestures realservers powercut powercut-setup powercut-self-test $(POWERCUT_KINDS:%=powercut-%) powercut-uml \
-  bench bench-growth bench-servers crash-rig setup setup-build setup-demo setup-test setup-package install uninstall \
+  bench bench-growth bench-servers crash-rig setup setup-build setup-demo setup-test setup-package install doc-links uninstall \
   deb deb-test tarball clean

@@ -17,6 +17,8 @@ package struct JobRecord: Sendable, Equatable {
     package var worker = ""
     package var begun: Timestamp
     package var ended: Timestamp
+    /// How long it took; 0 if that is less than the journal tells.
+    package var milliseconds: Int64 = 0
     package var end = End.open
     /// Of the last URL that it tried, with the port if there is one; empty if that is not known.
     package var host: String
@@ -67,7 +69,9 @@ package struct JobRecord: Sendable, Equatable {
       case .done:
         output = line.text("output")
         let all = line.number("bytes-fetched") ?? 0
-        end(line, .done, all > recorded ? all - recorded : 0)
+        // Whole seconds are those of several attempts.
+        let exact = line.number("milliseconds").flatMap { $0 % 1000 == 0 ? nil : Int64(clamping: $0) }
+        end(line, .done, all > recorded ? all - recorded : 0, milliseconds: exact)
         recorded = max(recorded, all)
       default: break
       }
@@ -86,7 +90,9 @@ package struct JobRecord: Sendable, Equatable {
     }
   }
 
-  private mutating func end(_ line: ScannedLine, _ end: Attempt.End, _ bytes: UInt64) {
+  private mutating func end(
+    _ line: ScannedLine, _ end: Attempt.End, _ bytes: UInt64, milliseconds: Int64? = nil
+  ) {
     guard let time = line.time else { return }
     // A receipt that was written again, or a failure before anything was tried.
     if attempts.last?.end != .open {
@@ -95,6 +101,7 @@ package struct JobRecord: Sendable, Equatable {
     }
     let last = attempts.count - 1
     (attempts[last].ended, attempts[last].end, attempts[last].bytes) = (max(time, attempts[last].begun), end, bytes)
+    attempts[last].milliseconds = milliseconds ?? (attempts[last].ended.seconds - attempts[last].begun.seconds) * 1000
   }
 
   var seconds: Int64 {
@@ -113,14 +120,13 @@ package struct ReportFacts: Sendable {
   struct HostSum: Sendable {
     var done = 0
     var bytes: UInt64 = 0
-    /// Of the attempts that brought ``bytes``.
-    var seconds: Int64 = 0
+    /// What attempts brought whose time is known.
+    var timed: (bytes: UInt64, milliseconds: Int64) = (0, 0)
     var failures = CountOverTime()
     var codes: [String: Int] = [:]
 
-    /// Bytes per second while an attempt ran; nil if nothing was received. Times are whole seconds, and an attempt that
-    /// takes less counts as one.
-    var rate: Double? { bytes > 0 ? Double(bytes) / Double(max(1, seconds)) : nil }
+    /// Bytes per second while such an attempt ran; nil if there was none.
+    var rate: Double? { timed.bytes > 0 ? Double(timed.bytes) * 1000 / Double(timed.milliseconds) : nil }
   }
 
   /// Numbers by minutes since the epoch.
@@ -185,9 +191,9 @@ package struct ReportFacts: Sendable {
     bytes.add(attempt.bytes, at: attempt.ended)
     let host = hosts[attempt.host] != nil || hosts.count < Self.mostHosts ? attempt.host : Self.others
     var sum = hosts[host] ?? HostSum()
-    if attempt.bytes > 0 {
-      sum.bytes &+= attempt.bytes
-      sum.seconds &+= max(1, attempt.ended.seconds - attempt.begun.seconds)
+    sum.bytes &+= attempt.bytes
+    if attempt.bytes > 0, attempt.milliseconds > 0 {
+      sum.timed = (sum.timed.bytes &+ attempt.bytes, sum.timed.milliseconds &+ attempt.milliseconds)
     }
     switch attempt.end {
     case .done: sum.done += 1

@@ -68,10 +68,12 @@ package struct ReportPage {
 
   private var sums: HTMLText {
     let attempts = facts.hosts.values.reduce(0) { $0 + $1.done } + Int(facts.failures.total)
-    let seconds = facts.hosts.values.reduce(0) { $0 + $1.seconds }
+    let all = facts.hosts.values.reduce(into: ReportFacts.HostSum()) { sum, host in
+      sum.timed = (sum.timed.bytes &+ host.timed.bytes, sum.timed.milliseconds &+ host.timed.milliseconds)
+    }
     var items: [(String, String)] = [
       ("Done", Shown.number(facts.done.total)), ("Received", shortBytes(facts.bytes.total)),
-      ("Rate of a transfer", Shown.rate(seconds > 0 ? Double(facts.bytes.total) / Double(seconds) : nil)),
+      ("Rate of a transfer", Shown.rate(all.rate)),
       ("Failed attempts", "\(Shown.number(facts.failures.total)) of \(Shown.number(attempts))"),
     ]
     for state in JobState.allCases where state != .done && snapshot.count(state) > 0 {

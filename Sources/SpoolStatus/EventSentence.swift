@@ -32,7 +32,9 @@ package struct EventSentence {
     case "unfinished": line.append("not started: \(fields["reason"] ?? "it is not finished")")
     case "stopping": line.append("stopping: the next run resumes the transfers")
     case "proxy-failed": line.append("\(fields["reason"] ?? "a proxy fails"): the jobs that need it wait", .yellow)
-    case "server-rests": line.append("\(fields["reason"] ?? "a server rests"): its jobs wait", .yellow)
+    case "server-rests":
+      let time = fields["seconds"].flatMap { Int64($0) }.map { " for \(shortDuration($0))" } ?? ""
+      line.append("\(fields["reason"] ?? "a server rests"): its jobs wait\(time)", .yellow)
     case "server-back": line.append("\(fields["server"] ?? "the server") serves again")
     case "proxy-back": line.append("the proxy \(fields["proxy"] ?? "") serves again")
     case "data-lost":
@@ -156,7 +158,7 @@ package struct RunClosing {
     let (done, failed, cancelled) = (summary.done, summary.givenUp, summary.cancelled)
     if done == 1, failed + cancelled + summary.waiting == 0 { return nil }
     var parts: [(text: String, ink: Ink?)] = []
-    let figures = summary.gained > 0 ? " (\(shortBytes(summary.gained)) in \(shortDuration(seconds)))" : ""
+    let figures = summary.gained > 0 ? " (\(shortBytes(summary.gained)) fetched in \(shortDuration(seconds)))" : ""
     if done > 0 { parts.append(("\(done) done\(figures)", .green)) }
     if failed > 0 { parts.append(("\(failed) failed", .red)) }
     if cancelled > 0 { parts.append(("\(cancelled) cancelled", nil)) }

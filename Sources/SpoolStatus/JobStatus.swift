@@ -362,12 +362,14 @@ package struct PayloadFigures: Sendable {
     }
   }
 
-  /// `48.0M in 5.31s, 9.04M/s`. The rate is what the other two give, waits between attempts included.
+  /// `48.0M in 5.31s, 9.04M/s`. Whole seconds give no rate: they are those of several attempts, with the waits between
+  /// them, or of a version before 0.3.
   package var text: String {
     guard let transfer else { return shortBytes(size) }
     let bytes = min(transfer.bytes, size)
     let part = bytes < size ? "\(shortBytes(size)), \(shortBytes(bytes)) of it" : shortBytes(size)
-    let rate = transfer.milliseconds > 0 ? ", \(shortRate(Double(bytes) * 1000 / Double(transfer.milliseconds)))" : ""
+    let rate =
+      transfer.milliseconds % 1000 != 0 ? ", \(shortRate(Double(bytes) * 1000 / Double(transfer.milliseconds)))" : ""
     return "\(part) in \(shortDuration(milliseconds: transfer.milliseconds))\(rate)"
   }
 }

@@ -75,10 +75,13 @@ package struct RunPicture: Sendable {
   private func bars(_ width: Int, _ height: Int, _ look: Look) -> [StyledLine] {
     let running = progress.running
     let total = total
-    let shown = running.count + 1 <= height ? running.count : max(0, height - 2)
+    // Of the only job, the total would say the same again.
+    let hasTotal = total.all > 1 || running.count > 1
+    let shown = running.count + (hasTotal ? 1 : 0) <= height ? running.count : max(0, height - 2)
     let jobs = running.prefix(shown)
     let layout = BarLayout(
-      width: width, names: jobs.map { displayWidth($0.name.display) }, label: total.label, look: look)
+      width: width, names: jobs.map { displayWidth($0.name.display) },
+      label: hasTotal ? total.label : TotalLabel(count: "", shortCount: "", troubles: []), look: look)
     var lines = jobs.map { job in
       let (rate, bytes) = (meters[job.id]?.rate, job.bytes ?? 0)
       return layout.line(
@@ -91,12 +94,11 @@ package struct RunPicture: Sendable {
       lines.append(
         StyledLine("\(look.ellipsis) and \(running.count - shown) more", within: width, look, .faint))
     }
-    lines.append(
-      layout.total(
-        BarLayout.Figures(
-          bytes: total.bytes, total: total.total, rate: whole.rate, left: total.secondsLeft(whole.rate),
-          certainty: total.certainty, turn: turns)))
-    return lines
+    if !hasTotal { return lines }
+    let figures = BarLayout.Figures(
+      bytes: total.bytes, total: total.total, rate: whole.rate, left: total.secondsLeft(whole.rate),
+      certainty: total.certainty, turn: turns)
+    return lines + [layout.total(figures)]
   }
 
   private func idleLines(_ width: Int, _ height: Int, _ look: Look) -> [StyledLine] {

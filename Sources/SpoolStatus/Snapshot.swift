@@ -150,18 +150,21 @@ extension SpoolSnapshot {
     ]).text
   }
 
-  mutating func countByServer() {
-    if servers.isEmpty { return }
+  /// Those that rest or that a job waits for, those with the most jobs first. The jobs of a proxy are not counted.
+  mutating func add(_ all: [ServerStatus]) {
+    if all.isEmpty { return }
     var counts: [ExactText: Int] = [:]
     for state in [JobState.waiting, .retrying, .interrupted] {
       for server in (jobs[state] ?? []).compactMap({ $0.target?.server }) { counts[server.exact, default: 0] += 1 }
     }
     let areMore = (jobs[.waiting] ?? []).count { $0.target != nil } < count(.waiting)
-    servers = servers.map { server in
+    servers = all.map { server in
       var server = server
       (server.jobs, server.areMore) = (counts[server.note.shown.exact] ?? 0, areMore)
       return server
     }
+    servers.removeAll { $0.end <= time && $0.jobs == 0 && !$0.areMore && !$0.note.isProxy }
+    servers.sort { ($1.jobs, $0.note.server) < ($0.jobs, $1.note.server) }
   }
 }
 
@@ -183,7 +186,7 @@ package struct ServerStatus: Sendable, Equatable {
 
   package var name: String { note.isProxy ? "the proxy \(note.shownHost)" : note.shownHost }
 
-  /// `mirror.example rests for 9m (429, asked by the server)`
+  /// `mirror.example has rested for 5m00s, and is asked again in 4s (429, asked by the server)`
   package func sentence(now: Timestamp) -> String {
     let code = FailureCode.status(of: rest.code).map { "\($0)" } ?? escaped(rest.code)
     let why: String
@@ -192,8 +195,8 @@ package struct ServerStatus: Sendable, Equatable {
     case "unreachable": why = code + (rest.host.map { ", for \(escaped($0))" } ?? "")
     default: why = code
     }
-    return end > now
-      ? "\(name) rests for \(shortDuration(end.seconds - now.seconds)) (\(why))" : "\(name) is to be probed (\(why))"
+    let next = end > now ? "is asked again in \(shortDuration(end.seconds - now.seconds))" : "the next job asks it"
+    return "\(name) has rested for \(shortDuration(now.seconds - rest.since.seconds)), and \(next) (\(why))"
   }
 
   package func line(now: Timestamp) -> String {
@@ -204,7 +207,8 @@ package struct ServerStatus: Sendable, Equatable {
     .object([
       ("server", .string(escaped(note.server))), ("cause", .string(escaped(rest.cause))),
       ("code", .string(escaped(rest.code))), ("reason", .string(escaped(rest.reason))),
-      ("host", rest.host.map { .string(escaped($0)) } ?? .null), ("until", .string(end.description)),
+      ("host", rest.host.map { .string(escaped($0)) } ?? .null), ("since", .string(rest.since.description)),
+      ("until", .string(end.description)),
       ("failures", .count(rest.failures)), ("jobs", .count(jobs)),
     ])
   }

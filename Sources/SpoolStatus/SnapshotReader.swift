@@ -65,9 +65,7 @@ package final class SnapshotReader {
     }
     if receipts > 0 { snapshot.recent = try recent(done) }
     snapshot.free = spool.freeSpace()
-    snapshot.servers = try readServers()
-    snapshot.countByServer()
-    snapshot.servers.sort { ($1.jobs, $0.note.server) < ($0.jobs, $1.note.server) }
+    snapshot.add(try readServers())
     snapshot.explain()
     return snapshot
   }
@@ -124,6 +122,12 @@ package final class SnapshotReader {
       guard let claim = ClaimName(name), let status = try status(.cur, name) else { continue }
       let isAlive = claim.isAlive(status, in: spool, now: now)
       claims[isAlive ? .running : .interrupted, default: []].append((name, claim))
+    }
+    // What a worker has said of that is some seconds old.
+    let counts = Dictionary(
+      claims[.running, default: []].compactMap { $0.claim.shownOwner }.map { ($0.exact, 1) }, uniquingKeysWith: +)
+    for (index, worker) in snapshot.workers.enumerated() where !snapshot.unreadable.contains(.cur) {
+      snapshot.workers[index].report?.runs = counts[worker.name.exact] ?? 0
     }
     for (state, group) in claims {
       let sorted = group.sorted { $0.claim.job.fileName < $1.claim.job.fileName }

@@ -203,6 +203,7 @@ package struct StatusTable {
     if jobs.isEmpty { return [] }
     return [StyledLine("done/: \(snapshot.count(.done)) done", look, .bold)]
       + zip(column(jobs.map(\.name)), jobs).map { name, job in line("  \(name)  \(remark(job))") }
+      + more(snapshot.count(.done) - jobs.count)
   }
 
   private func remark(_ job: DoneStatus) -> String {

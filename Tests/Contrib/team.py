@@ -126,6 +126,19 @@ class TeamTests(unittest.TestCase):
         self.assertFalse(self.reads(MEMBERS["bob"], TEAM, "done/alice=data.tar"))
         self.assertFalse(self.reads(MEMBERS["mallory"], OTHERS, "files/alice/data.tar"))
 
+    def test_names_are_those_that_commands_take(self):
+        """The commands of contrib/README.md."""
+        lines = re.findall(r"^spoolrun-team (.*)$", command_of("A team"), re.M)
+        self.assertEqual([line.split()[0] for line in lines], ["add", "status", "cancel"])
+        told = self.ok("alice", *lines[0].replace("https://host.example/data.tar", f"{self.url}/slow/data.tar").split())
+        self.assertEqual(told, "data.tar\n")
+        self.until("it runs", lambda: os.listdir(self.spool / "cur"))
+        self.assertIn("survey/", self.ok("alice", "explain", "data.tar"))
+        self.assertIn("disk-full:", self.ok("bob", "explain", "http-404", "disk-full"))
+        self.assertNotEqual(self.by_team("bob", "explain", "alice=data.tar").returncode, 0)
+        self.ok("alice", *lines[2].split())
+        self.assertEqual(self.ok("alice", "status"), "")
+
     def test_what_members_may_not(self):
         url = f"{self.url}/x"
         for words in (["add", "--from", "/etc/shadow", url], ["add", "--from=/etc/shadow"], ["add", "--spool=/x", url],

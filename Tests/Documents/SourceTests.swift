@@ -17,6 +17,24 @@ import Testing
     #expect(missing == [], "\(path) lacks these keys")
   }
 
+  @Test func `links of documents lead to files, here and in a package`() async throws {
+    func dead(_ files: [String], in root: String) throws -> [String] {
+      try files.flatMap { file in
+        let text = String(decoding: try readFile("\(root)/\(file)"), as: UTF8.self)
+        let folder = "\(root)/" + file.split(separator: "/").dropLast().map { "\($0)/" }.joined()
+        return text.matches(of: /\]\(([^)#:]+)(#[^)]*)?\)/).map { folder + $0.1 }.filter { fileStatus($0) == nil }
+      }
+    }
+    let (root, place) = (SourceTree.root, try TemporaryDirectory())
+    let documents = ["README.md", "NEWS.md", "docs/GUIDE.md", "docs/SECURITY.md"]
+    #expect(try dead(documents + ["contrib/README.md", "CONTRIBUTING.md", "docs/INTERNALS.md"], in: root) == [])
+    try await runTool(["cp"] + documents + [place.path], directory: root)
+    try await runTool(["cp", "-r", "contrib", "\(place.path)/examples"], directory: root)
+    try await runTool(["make", "--silent", "doc-links", "DOCS=\(place.path)"], directory: root)
+    let installed = ["README.md", "NEWS.md", "GUIDE.md", "SECURITY.md", "examples/README.md"]
+    #expect(try dead(installed, in: place.path) == [])
+  }
+
   /// A comment that names ``symbol`` means one that is declared somewhere in the sources.
   @Test func `comments name symbols that exist`() throws {
     let sources = SourceTree.files(below: "Sources", suffix: ".swift")

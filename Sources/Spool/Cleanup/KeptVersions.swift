@@ -62,8 +62,8 @@ package struct KeptVersions {
       nil
     }
     guard let kept else { return nil }
-    let known = kept.subscription.journal.checks.signed.flatMap { Timestamp($0) }
-    return try (kept.versions().map(\.verified.signed) + [known]).compactMap { $0 }.max()
+    let known = try kept.versions().map(\.verified.signed) + [kept.subscription.journal.checks.signed]
+    return known.compactMap { $0.flatMap { Timestamp($0) } }.max()
   }
 
   /// The newest first: the first of the list, but of one file the last that was fetched. They are what this

@@ -30,7 +30,7 @@ package struct Expectation: Sendable, Equatable {
   package func mismatch(_ found: Mark) -> Mismatch? {
     if let mismatch = mismatch(size: found.offset) { return mismatch }
     lazy var computed = found.digests
-    for digest in digests.all where computed[digest.algorithm] != digest {
+    for digest in DigestAlgorithm.byStrength.compactMap({ digests[$0] }) where computed[digest.algorithm] != digest {
       return Mismatch(
         property: .digest(digest.algorithm), expected: "\(digest)",
         found: computed[digest.algorithm].map { "\($0)" } ?? "nothing")

@@ -264,11 +264,11 @@ package struct Journal: Sendable, Equatable {
     package let part: UInt64
     /// Which property of the payload is not proven: `length`, if the body ended with the connection.
     package let unproven: String?
-    /// When it was signed; nil where no signature was asked for, or says it.
-    package let signed: Timestamp?
+    /// As in ``Checks/signed``.
+    package let signed: String?
 
     /// - Parameter whole: the end of the payload.
-    package init(_ whole: Mark, part: UInt64, unproven: String? = nil, signed: Timestamp? = nil) {
+    package init(_ whole: Mark, part: UInt64, unproven: String? = nil, signed: String? = nil) {
       (size, digests) = (whole.offset, whole.digests)
       (self.part, self.unproven, self.signed) = (part, unproven, signed)
     }
@@ -284,7 +284,7 @@ package struct Journal: Sendable, Equatable {
       digests = Digests(entry.fields)
       if digests[.crc32] == nil { return nil }
       unproven = entry.fields["unproven"]
-      signed = entry.fields.time("signed")
+      signed = entry.fields["signed"]
     }
 
     package var expectation: Expectation { Expectation(size: size, digests: digests) }
@@ -418,8 +418,7 @@ package struct Journal: Sendable, Equatable {
     /// What the server said of the list then; nil if it has no validator.
     package private(set) var version: ListVersion?
     package private(set) var problems = ListProblems()
-    /// When the list was signed, or `yes` if the signature does not say it; nil for a list whose signature was not
-    /// asked for.
+    /// When it was signed, or `yes` if the signature does not say it; nil for what no signature was checked of.
     package private(set) var signed: String?
     /// The entries that are known: the key (``FeedEntry/key``) of one that needs no job; and for one whose job was not
     /// done yet, its key, a dot and its link (``FeedEntry/link(_:)``). Those of the list come first, in its order, then

@@ -13,8 +13,8 @@ final class PartData {
   private var isOfOtherSource: Bool
   /// Only the end of the connection indicates that the data is complete.
   var isLengthUnproven = false
-  /// When the verified data was signed, as far as its signature says it.
-  var signed: Timestamp?
+  /// As in ``Journal/Verified/signed``.
+  var signed: String?
   private(set) var part: PartFile
   /// New data that is not yet longer than ``part``, which is kept until then.
   private var beside: PartFile?

@@ -28,7 +28,7 @@ struct Commit {
 
   /// Commits verified data.
   /// - Throws: what ``acceptExisting(_:fetched:)`` throws if another file took the name meanwhile; ``SpoolError``.
-  func publish(_ part: PartFile, unproven: String?, signed: Timestamp? = nil) async throws {
+  func publish(_ part: PartFile, unproven: String?, signed: String? = nil) async throws {
     // Before the payload gets its name: a link changes the same inode, so after a power cut no payload has the name
     // without these permissions.
     try part.set(plan.request.mode)
@@ -40,7 +40,7 @@ struct Commit {
     try claim.append(.verified(.now(), verified))
     guard try await name(part, verified) else {
       // Another job, or a worker that took this one for dead, may have published the same content first.
-      guard try await acceptExisting(part, fetched: part.mark) != nil else { throw await conflict() }
+      guard try await acceptExisting(part, fetched: verified) != nil else { throw await conflict() }
       return try part.close()
     }
     try await finish(part.mark, existing: false, unproven: unproven, part)
@@ -175,14 +175,31 @@ struct Commit {
     claim.text.journal.data.source.map { plan.asks(for: $0) } ?? !claim.origin.takesNewJobs
   }
 
+  /// What the journal says of this file. It may already be published: a person moved the job between the receipt and
+  /// the move to done/, or a crash came between the payload's name and the receipt. A payload that has changed since
+  /// must not get a receipt.
+  private func record(of file: UInt64) -> Journal.Verified? {
+    let records = [claim.text.journal.publication.published, claim.history.publication.verified]
+    return isOfPlan ? records.compactMap { $0 }.first { $0.part == file } : nil
+  }
+
+  /// Whether the job was done here once. Its receipt outlasts what other lines say of the payload.
+  private var hasReceipt: Bool { claim.text.journal.publication.lastReceipt?.output.exact == plan.output.text.exact }
+
+  /// Whether what a record tells of has the signature that the job asks for now, which may be newer.
+  private func isSigned(_ record: Journal.Verified?) -> Bool {
+    plan.request.signature == nil || record?.signed != nil
+  }
+
   /// Accepts a file that already has the output's name, if it is this job's own data, published before a crash, or has
   /// the declared size and digests.
   /// - Parameters:
   ///   - part: the data, if it is open.
-  ///   - fetched: the end of the data, if all of it was received: then the file has to be the same.
-  /// - Returns: the payload's size and digests; nil if there is no such file any more, or it is to be overwritten.
+  ///   - fetched: the data, if all of it was received: then the file has to be the same.
+  /// - Returns: the payload's size and digests; nil if there is no such file any more, if it is to be overwritten, or
+  ///   if it is the job's own and has no signature yet: that is checked with the data.
   /// - Throws: `output-exists`; `bad-output` for a directory; ``JobStop/waits(_:)``.
-  func acceptExisting(_ part: PartFile? = nil, fetched: Mark? = nil) async throws -> Mark? {
+  func acceptExisting(_ part: PartFile? = nil, fetched: Journal.Verified? = nil) async throws -> Mark? {
     guard let status = try outputs.opened().status(plan.output) else { return nil }
     if status.isDirectory {
       throw Failure(.badOutput, "\(escaped(plan.output.text)) is a directory: add the file's name")
@@ -195,38 +212,36 @@ struct Commit {
     // A new job that is to replace a file must replace it, even if older data with the job's name is the same inode as
     // that file.
     let isNew = overwrites && claim.origin.takesNewJobs && journal.isEmpty
-    if !overwrites, !isOfPlan, try await withdrawEarlierPayload() { return nil }
+    let vouched = record(of: status.inode)
+    let isUnsigned = !isSigned(fetched ?? vouched)
+    if !overwrites, !isOfPlan || isUnsigned, try await withdrawEarlierPayload() { return nil }
     let isOwn = status.isRegular && data?.isSameFile(as: status) == true && !isNew && isOfPlan
-    if overwrites, !isOwn {
+    if overwrites, !isOwn || isUnsigned {
       // The other job could not deliver any more what it has published.
       try await waitForDelivery()
       return nil
     }
-    // The payload may already be published: a person moved the job between the receipt and the move to done/, or a
-    // crash came between the payload's name and the receipt. A payload that has changed since must not get a receipt.
-    let vouched = journal.publication.published ?? claim.history.publication.verified
-    let published = vouched.flatMap { $0.part == status.inode && isOfPlan ? $0.digests : nil }
-    var expected = plan.request.expected
-    if let fetched { expected = Expectation(size: fetched.offset, digests: fetched.digests) }
-    // Only the data is checked by its signature.
-    let isUnproven = plan.request.signature != nil && fetched == nil
-    let isKnown = isOwn || published != nil || expected.provesContent && !isUnproven
-    let shared = isKnown || isUnproven || !status.isRegular ? nil : try await sharedPayload()
+    if isUnsigned, isOwn || hasReceipt { return nil }
+    let expected = fetched?.expectation ?? plan.request.expected
+    let isKnown = isOwn || vouched != nil || expected.provesContent && !isUnsigned
+    let shared = isKnown || isUnsigned || !status.isRegular ? nil : try await sharedPayload()
     guard status.isRegular, expected.mismatch(size: UInt64(status.size)) == nil, isKnown || shared != nil else {
       throw await conflict(expected.mismatch(size: UInt64(status.size)))
     }
-    if !expected.provesContent {
-      if let digests = published ?? shared?.digests { expected.digests = digests }
-      expected.size = expected.size ?? shared?.size
-    }
-    let digests = plan.request.computedDigests.union(expected.digests.algorithms)
+    var known = fetched ?? vouched ?? shared
+    let digests = plan.request.computedDigests.union(known?.digests.algorithms ?? [])
     let place = try outputs.place(plan.output, plan.request.mode)
     let existing = try place.openExisting()
     let mark = try await runBlocking { [reading = existing.reading(digests, pieces: plan.pieces)] in try reading.run() }
     if let mismatch = expected.mismatch(mark) { throw await conflict(mismatch) }
+    if let mismatch = known?.expectation.mismatch(mark) {
+      // What the job declares now is enough, but for a signature.
+      guard expected.provesContent, plan.request.signature == nil else { throw await conflict(mismatch) }
+      known = nil
+    }
     try await durable(existing.flush)
-    let known = shared ?? journal.publication.verified
-    let unproven = known?.unproven
+    let isProven = plan.request.expected.provesContent || plan.request.expected.size != nil
+    let unproven = isProven ? nil : known?.unproven
     try claim.append(
       .verified(.now(), .init(mark, part: existing.status.inode, unproven: unproven, signed: known?.signed)))
     try await sync(place)
@@ -266,7 +281,7 @@ extension Commit {
   /// - Throws: a mismatch if the inode's content has changed; what ``publish(_:unproven:)`` throws.
   func finishInterrupted() async throws -> Mark? {
     let journal = claim.text.journal
-    guard let verified = journal.publication.verified, isOfPlan else { return nil }
+    guard let verified = journal.publication.verified, isOfPlan, isSigned(verified) else { return nil }
     // Data that still has a second name would be taken for another job's.
     let root = try outputs.opened()
     try root.removeTemporaries(beside: plan.output, of: [verified.part] + (journal.data.part.map { [$0] } ?? []))

@@ -78,8 +78,11 @@ final class JobFetch: RunningTransfer {
 
   /// The failure of the attempt, of those of its mirrors; nil if there are none. A temporary one is enough for another
   /// attempt, and what a server did wrong says more than that another one was not reached. A mismatch has to be
-  /// recorded, because it decides how the next attempt asks, and how many there are.
+  /// recorded, because it decides how the next attempt asks, and how many there are. Pieces are wrong only if no mirror
+  /// says that it may send them later.
   nonisolated static func decisive(_ failures: [Failure]) -> Failure? {
+    let areLater = failures.contains { $0.rest != nil && !$0.isServerAway }
+    let failures = failures.filter { !areLater || $0.code != .wrongPiece }
     if failures.isEmpty { return nil }
     let temporary = failures.filter { $0.failureClass == .temporary }
     guard
@@ -107,31 +110,33 @@ final class JobFetch: RunningTransfer {
     if hasMismatched, let own = mirrors.firstIndex(where: { $0.number == data.version?.mirror }) {
       mirrors.insert(mirrors.remove(at: own), at: 0)
     }
-    let claim = data.claim
+    let (claim, servers) = (data.claim, environment.servers)
     let patience = environment.patience(of: plan.request, knownSince: claim.knownSince?.seconds)
-    if let wait = try environment.servers.wait(attempt, of: mirrors, patience) { throw JobStop.waits(wait) }
+    if let wait = try servers.wait(attempt, of: mirrors, patience) { throw JobStop.waits(wait) }
     for (index, mirror) in mirrors.enumerated() {
       if isStopped { throw JobStop.cancelled }
-      if let rest = environment.servers.obstacle(attempt, mirror, patience) {
+      if let rest = servers.obstacle(attempt, mirror, patience) {
         failures.append(rest)
         continue
       }
+      var found: [Failure] = []
       do {
         try begin(mirror)
         let isAlone = hasMismatched || failures.contains { $0.code.isMismatch }
         if plan.pieces != nil { try await dropWrongPieces() }
         let others = isAlone ? [] : mirrors[(index + 1)...].filter(\.parts.scheme.hasBoundedRanges)
         try await ask(mirror, with: others, isAlone: isAlone)
-        if let list = plan.pieces { try await repair(by: list, mirrors, patience) }
-        try await verification.run()
-        return []
+        if let list = plan.pieces { found = try await repair(by: list, mirrors, patience) }
+        if found.isEmpty {
+          try await verification.run()
+          return []
+        }
       } catch let failure as Failure {
-        let failure = environment.servers.judged(
-          failure, isOfOther: isOfOtherServer, of: attempt, mirror, claim, patience)
-        if failure.code.isOfAllServers { throw failure }
-        failures.append(failure)
-        if index + 1 < mirrors.count { try await leave(mirror, failure) }
+        found = [servers.judged(failure, isOfOther: isOfOtherServer, of: attempt, mirror, claim, patience)]
       }
+      if let failure = found.first(where: \.code.isOfAllServers) { throw failure }
+      failures += found
+      if index + 1 < mirrors.count, let failure = found.first { try await leave(mirror, failure) }
     }
     return failures
   }
@@ -181,12 +186,16 @@ final class JobFetch: RunningTransfer {
   }
 
   /// Fetches the pieces again that are wrong.
-  private func repair(by list: PieceList, _ mirrors: [MirrorURL], _ patience: ServerRests.Patience) async throws {
-    // Of another size it is another file.
-    guard list.sizes.contains(data.part.length) else { return }
+  /// - Returns: the failures of the mirrors; empty if all is right.
+  private func repair(
+    by list: PieceList, _ mirrors: [MirrorURL], _ patience: ServerRests.Patience
+  ) async throws -> [Failure] {
     let wrong = data.wrongPieces
-    if wrong.isEmpty { return }
-    let repair = PieceRepair(data, list, environment, requests: requests) { [unowned self] in log($0, $1) }
+    // Of another size it is another file.
+    if wrong.isEmpty || !list.sizes.contains(data.part.length) { return [] }
+    let repair = PieceRepair(data, list, environment, attempt: attempt, requests: requests, patience) {
+      [unowned self] in log($0, $1)
+    }
     (current, checkpointer.isAllowed) = (repair, false)
     defer {
       account.fetched += repair.fetched
@@ -194,15 +203,7 @@ final class JobFetch: RunningTransfer {
     }
     await checkpointer.finish()
     if isStopped { throw JobStop.cancelled }
-    let servers = environment.servers
-    let asked = mirrors.filter { servers.obstacle(attempt, $0, patience) == nil }
-    try await repair.run(wrong, asked) { mirror, failure, isOfOther in
-      if let failure {
-        _ = servers.judged(failure, isOfOther: isOfOther, of: attempt, mirror, data.claim, patience)
-      } else {
-        servers.answered(attempt, mirror)
-      }
-    }
+    return try await repair.run(wrong, mirrors)
   }
 
   private func leave(_ mirror: MirrorURL, _ failure: Failure) async throws {

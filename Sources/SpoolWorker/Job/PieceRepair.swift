@@ -8,18 +8,19 @@ final class PieceRepair: RunningTransfer {
   private let data: PartData
   private let list: PieceList
   private let environment: JobEnvironment
-  private let requests: UInt64
+  private let (attempt, requests): (UInt64, UInt64)
+  private let patience: ServerRests.Patience
   private let log: (String, Fields) -> Void
   private var engine: (any Fetcher)?
   private var isStopped = false
   private(set) var fetched: UInt64 = 0
 
   init(
-    _ data: PartData, _ list: PieceList, _ environment: JobEnvironment, requests: UInt64,
-    log: @escaping (String, Fields) -> Void
+    _ data: PartData, _ list: PieceList, _ environment: JobEnvironment, attempt: UInt64, requests: UInt64,
+    _ patience: ServerRests.Patience, log: @escaping (String, Fields) -> Void
   ) {
-    (self.data, self.list, self.environment) = (data, list, environment)
-    (self.requests, self.log) = (requests, log)
+    (self.data, self.list, self.environment, self.patience) = (data, list, environment, patience)
+    (self.attempt, self.requests, self.log) = (attempt, requests, log)
   }
 
   func stop() {
@@ -27,13 +28,9 @@ final class PieceRepair: RunningTransfer {
     engine?.cancel(requests)
   }
 
-  /// - Parameters:
-  ///   - mirrors: the first one is asked first.
-  ///   - judge: is told whether a mirror sent what it was asked for.
-  /// - Throws: `wrong-piece`; the failure of a mirror that did not send a piece, if no other is right.
-  func run(_ wrong: [Int], _ mirrors: [MirrorURL], _ judge: (MirrorURL, Failure?, _ isOfOther: Bool) -> Void)
-    async throws
-  {
+  /// - Parameter mirrors: the first one is asked first.
+  /// - Returns: the failures of the mirrors; empty if all pieces are right.
+  func run(_ wrong: [Int], _ mirrors: [MirrorURL]) async throws -> [Failure] {
     log("wrong-pieces", Fields().with("count", wrong.count).with("at", range(wrong[0]).lowerBound))
     try await data.part.makeDurable(environment.durable)
     let mark = try await data.beginReplacing(from: range(wrong[0]).lowerBound)
@@ -42,9 +39,7 @@ final class PieceRepair: RunningTransfer {
     for hasSent in [false, true] {
       for mirror in mirrors {
         for piece in left where data.hasSent(mirror.number, range(piece)) == hasSent {
-          let (failure, isOfOther) = try await fetch(piece, mirror)
-          judge(mirror, failure, isOfOther)
-          if let failure {
+          if let failure = try await fetch(piece, mirror) {
             failures.append(failure)
             mirrors.removeAll { $0.number == mirror.number }
             break
@@ -55,12 +50,18 @@ final class PieceRepair: RunningTransfer {
       }
     }
     try await data.endReplacing(from: mark)
-    if left.isEmpty { return log("repaired", Fields().with("count", wrong.count)) }
+    if left.isEmpty {
+      log("repaired", Fields().with("count", wrong.count))
+      return []
+    }
+    let others = failures.filter { $0.code != .badResponse }
     // No mirror sends a part of the file, so the next request is for all that follows.
-    hasParts = hasParts || failures.isEmpty || failures.contains { $0.code != .badResponse }
-    if !hasParts { try await data.cutBack(to: range(left[0]).lowerBound) }
-    throw failures.last { $0.code != .badResponse }
-      ?? Failure(.wrongPiece, "\(left.count) pieces are wrong, the first of them piece \(left[0] + 1) of \(list.count)")
+    if !hasParts, others.count < failures.count, others.allSatisfy(\.isServerAway) {
+      try await data.cutBack(to: range(left[0]).lowerBound)
+    }
+    if !hasParts, !others.isEmpty { return others }
+    let reason = "\(left.count) pieces are wrong, the first of them piece \(left[0] + 1) of \(list.count)"
+    return [Failure(.wrongPiece, reason)] + others
   }
 
   private func range(_ piece: Int) -> Range<UInt64> { list.range(of: piece, in: data.part.length) }
@@ -70,12 +71,15 @@ final class PieceRepair: RunningTransfer {
     return try await runBlocking { try reading.isRight(piece) }
   }
 
-  private func fetch(_ piece: Int, _ mirror: MirrorURL) async throws -> (Failure?, isOfOther: Bool) {
-    let engine = try environment.engine()
+  /// - Returns: why the mirror did not send the piece; nil if it did.
+  private func fetch(_ piece: Int, _ mirror: MirrorURL) async throws -> Failure? {
+    let (engine, servers) = (try environment.engine(), environment.servers)
     self.engine = engine
     if isStopped { throw JobStop.cancelled }
     let range = range(piece)
-    if range.isEmpty { return (nil, false) }
+    if range.isEmpty { return nil }
+    // Right before the request: whoever may ask a server whose rest is over keeps all others from it.
+    if let rest = servers.obstacle(attempt, mirror, patience) { return rest }
     let isBounded = mirror.parts.scheme.hasBoundedRanges
     let plan = ResumePlan(
       offset: range.lowerBound, last: isBounded ? range.upperBound - 1 : nil, ifRange: nil, comparesSizeOnly: true)
@@ -85,7 +89,10 @@ final class PieceRepair: RunningTransfer {
     fetched += result.bytesReceived
     if isStopped { throw JobStop.cancelled }
     if let error = sink.error { throw error }
-    if sink.hasAll { return (nil, false) }
+    if sink.hasAll {
+      servers.answered(attempt, mirror)
+      return nil
+    }
     let failure: Failure
     switch result.end {
     case .cancelled: throw JobStop.cancelled
@@ -96,7 +103,8 @@ final class PieceRepair: RunningTransfer {
       failure = Failure(code, "\(mirror.parts.host) sent a part of a piece")
     case .refused: failure = sink.refusal ?? Failure(.badResponse, "\(mirror.parts.host) sent no such range")
     }
-    return (failure, result.isOfOtherServer)
+    return servers.judged(
+      failure, isOfOther: result.isOfOtherServer, of: attempt, mirror, data.claim, patience)
   }
 }
 

@@ -9,6 +9,9 @@ package struct Signer: Sendable, Equatable {
   /// nil where the signature does not say it.
   package let time: Timestamp?
 
+  /// See ``Journal/Checks/signed``.
+  var mark: String { time.map { "\($0)" } ?? "yes" }
+
   /// - Throws: `rollback`
   func check(notBefore last: Timestamp?, _ reason: String) throws(Failure) {
     guard let last, let time, time < last else { return }

@@ -40,7 +40,7 @@ struct OrderCheck {
       list.problems.add(outcome.new.problems)
       checked = try write(
         began, list.entries.count, outcome.new, dropped: outcome.dropped, version, problems: list.problems,
-        signed: isOfOneFile ? await lastSigned() : signer.map { $0.time.map { "\($0)" } ?? "yes" })
+        signed: isOfOneFile ? await lastSigned() : signer?.mark)
     } else {
       let signed = isOfOneFile ? try await lastSigned() : checks.signed
       checked = try writeUnchanged(began, seen: try await settled(before.seen), signed: signed)

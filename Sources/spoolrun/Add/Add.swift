@@ -11,7 +11,8 @@ struct Add: ParsableCommand {
     commandName: "add",
     abstract: "Drops a job into a spool.",
     discussion: """
-      Several URLs are mirrors of one file, in order of preference. The job is written to tmp and then renamed into \
+      URLs that end in different names are several files, a job each. Those of one name, and all with --output FILE, \
+      are mirrors of one, in order of preference. The job is written to tmp and then renamed into \
       new, so workers see it only when it is complete. Prints the job's name. In a terminal, and when the job did not \
       get the name that it should have, says on standard error what was done. \
       With --from, drops a job for each entry of a list.
@@ -19,7 +20,7 @@ struct Add: ParsableCommand {
 
   @OptionGroup var spool: SpoolOption
 
-  @Argument(help: ArgumentHelp(JobKey.url.help, valueName: JobKey.url.valueName))
+  @Argument(help: ArgumentHelp("URL of a file.", valueName: JobKey.url.valueName))
   var urls: [String] = []
 
   @OptionGroup var list: ListArguments
@@ -48,15 +49,48 @@ struct Add: ParsableCommand {
       }
       return try list.command(file, job).run(in: spool.open(for: .dropping), ifNew: new)
     }
-    let (request, pieces, name) = try GivenJob.checked(by: "add") {
+    let jobs = try GivenJob.checked(by: "add") {
       let pieces = try pieceList()
-      var request = try jobRequest(pieces)
-      if remoteName { request = try namedByServer(request) }
-      return (request, pieces, try jobName(request))
+      return try files().map { urls in
+        var request = try jobRequest(urls, pieces)
+        if remoteName { request = try namedByServer(request) }
+        return (request: request, pieces: pieces, name: try jobName(request))
+      }
     }
     let spool = try spool.open(for: .dropping)
-    let dropped = try JobDrop(spool: spool, request: request, pieces: pieces, name: name).run(ifNew: new)
-    if wait { try JobsWaitedFor.wait(for: [(spool, [dropped])]) }
+    try AllowedSchemes(of: spool).check(jobs.flatMap { $0.request.urls.map(\.text) })
+    let dropped = try ExitStatus.reporting("the job cannot be dropped") {
+      var dropped: [(job: FileName, isNew: Bool)] = []
+      for job in jobs {
+        let drop = JobDrop(spool: spool, request: job.request, pieces: job.pieces, name: job.name)
+        dropped.append(try drop.run(ifNew: new))
+      }
+      if dropped.contains(where: \.isNew) { try MissingWorker.tell(of: spool) }
+      return dropped.map(\.job)
+    }
+    if wait { try JobsWaitedFor.wait(for: [(spool, dropped)]) }
+  }
+
+  /// The URLs of each file. wget and curl take several URLs for several files.
+  private func files() throws -> [[String]] {
+    let isNamedByURL = job.text("output").map { $0.ends(with: "/") } ?? true
+    if urls.isEmpty || !isNamedByURL { return [urls] }
+    var files: [[String]] = []
+    var places: [ExactText?: Int] = [:]
+    for (url, parts) in zip(urls, try GivenJob.parts(of: urls)) {
+      let name = parts.lastPathSegment?.exact
+      if places[name] == nil { files.append([]) }
+      let place = places[name] ?? files.count - 1
+      places[name] = place
+      files[place].append(url)
+    }
+    let ofOne = job.given.map(\.key).filter { $0.scope == .job && !["output", "root"].contains($0.name) }.map(\.name)
+    let option = (ofOne + (name == nil ? [] : ["name"]) + (remoteName ? ["remote-name"] : [])).first
+    if files.count > 1, let option {
+      throw ValidationError(
+        "the URLs end in different names, and --\(option) is for one file: use --output PATH if they are its mirrors")
+    }
+    return files
   }
 
   /// The list in the file that `--pieces` names; nil without it, and for a list that the spool has already.
@@ -71,7 +105,7 @@ struct Add: ParsableCommand {
   }
 
   /// The job's request, checked by the reader that a worker uses.
-  private func jobRequest(_ pieces: PieceList?) throws -> JobRequest {
+  private func jobRequest(_ urls: [String], _ pieces: PieceList?) throws -> JobRequest {
     try list.refuseWithoutFile()
     if urls.isEmpty, job.text(JobKey.resolve.name) == nil { throw ValidationError("no URL, and no list by --from") }
     let request: JobRequest
@@ -85,27 +119,21 @@ struct Add: ParsableCommand {
       throw ValidationError(error.reason)
     }
     try GivenJob.refuse(expired: request)
-    let parts = try GivenJob.parts(of: urls)
     let isNamedByURL = request.output?.isDirectory ?? true
     if remoteName {
       if urls.isEmpty { throw ValidationError("--remote-name asks a URL, and there is none") }
       if isNamedByURL { return request }
       throw ValidationError("--remote-name asks for the name that --output gives already: use --output DIR/")
     }
-    if request.outputText(named: parts.first?.lastPathSegment) == nil {
+    if request.outputText(named: try GivenJob.parts(of: urls).first?.lastPathSegment) == nil {
       throw ValidationError("the URL does not end in a file name: use --output PATH, or --remote-name")
-    }
-    // wget and curl take several URLs for several files. As mirrors, all but one would never be fetched.
-    if isNamedByURL, Set(parts.map(\.lastPathSegment?.exact)).count > 1 {
-      throw ValidationError(
-        "the URLs end in different names: run `add` once per file, or use --output PATH if they are mirrors of one")
     }
     return request
   }
 
   /// The name of the job's file: `--name`, or else made of its output or URL.
   private func jobName(_ request: JobRequest) throws -> JobName {
-    let last = urls.first.flatMap { try? URLParts($0) }?.lastPathSegment
+    let last = request.urls.first.flatMap { try? URLParts($0.text) }?.lastPathSegment
     return try GivenJob.name(name) ?? JobName(like: request.outputText(named: last) ?? "")
   }
 
@@ -144,25 +172,21 @@ private struct JobDrop {
   let name: JobName
 
   /// - Parameter ifNew: whether to drop nothing if the spool has the job already.
-  func run(ifNew: Bool) throws -> FileName {
-    try AllowedSchemes(of: spool).check(request.urls.map(\.text))
-    return try ExitStatus.reporting("the job cannot be dropped") {
-      ifNew ? try Drops(spool).alone(within: nil) { try dropIfNew() } : try drop()
-    }
+  func run(ifNew: Bool) throws -> (job: FileName, isNew: Bool) {
+    ifNew ? try Drops(spool).alone(within: nil) { try dropIfNew() } : try drop()
   }
 
-  private func dropIfNew() throws(SpoolError) -> FileName {
+  private func dropIfNew() throws(SpoolError) -> (job: FileName, isNew: Bool) {
     guard let finding = try JobPresence(spool: spool).find(request, as: name) else { return try drop() }
     tell(finding)
-    return finding.job
+    return (finding.job, false)
   }
 
-  private func drop() throws(SpoolError) -> FileName {
+  private func drop() throws(SpoolError) -> (job: FileName, isNew: Bool) {
     if let pieces { try PieceLists(spool).keep(pieces) }
     let dropped = try Drops(spool).drop(request.text, as: try freeName(), request.priority)
     tell(dropped)
-    try MissingWorker.tell(of: spool)
-    return dropped.name.fileName
+    return (dropped.name.fileName, true)
   }
 
   /// The name that the job will have in `done`, too.
@@ -176,7 +200,12 @@ private struct JobDrop {
     let dropped = drop.name
     Terminal.print(dropped.display)
     guard dropped != name || Terminal.isErrorTerminal else { return }
-    let why = dropped == name ? "" : ", because the name \(name.display) is taken"
+    var why = ""
+    if dropped != name {
+      let taken = (try? JobSearch(spool).job(named: name)).flatMap { $0.1 }
+      let isSame = taken.map { JobPresence.isSame(request, $0.request) } ?? false
+      why = ", because the name \(name.display) is taken\(isSame ? " by a job for the same file (see --new)" : "")"
+    }
     let output = JobPlan.output(of: request).map { "; output: \(escaped($0))" } ?? ""
     Terminal.error("\(dropped.display): \(drop.directory.rawValue)\(why)\(output)")
   }

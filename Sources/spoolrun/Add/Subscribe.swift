@@ -54,13 +54,20 @@ struct Subscribe: ParsableCommand {
       if let known = try JobSearch(spool).standingOrder(of: request.urls[0].text) {
         let order = known.directory == .cur ? ClaimName(known.name)?.job.fileName ?? known.name : known.name
         Terminal.print(order.display)
-        return Terminal.error("\(order.display): already there, as \(known.display); nothing is changed")
+        let text = try JobSearch(spool).job(known.directory, known.name)
+        let change =
+          text.map { $0.request.text == request.text } ?? true
+          ? "" : " with other options: to change them, cancel it and subscribe again"
+        return Terminal.error("\(order.display): already there, as \(known.display); nothing is changed\(change)")
       }
       let order = try Drops(spool).subscribe(request.text, as: name)
       Terminal.print(order.display)
       guard order != name || Terminal.isErrorTerminal else { return }
       let why = order == name ? "" : ", because the name \(name.display) is taken"
-      Terminal.error("\(order.display): new subscription\(why)")
+      let begins =
+        request.standing.entries == .file || request.standing.first != nil
+        ? "" : "; of the entries that are there, it takes the newest (--first all: all)"
+      Terminal.error("\(order.display): new subscription\(why)\(begins)")
       try MissingWorker.tell(of: spool)
     }
   }

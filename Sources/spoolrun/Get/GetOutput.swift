@@ -56,14 +56,16 @@ final class GetOutput: Sendable {
     if event.name == "done", let job = event.job {
       tellDone(job, EventSentence(event, of: "", now: nil, look).figures)
     }
-    if event.name == "failed", telling == .results { tellRetry(event.job, event.fields) }
+    if event.name == "failed", telling == .results { tellRetry(event) }
   }
 
-  /// Says why a file has to wait, once for each reason.
-  private func tellRetry(_ job: FileName?, _ facts: Fields) {
-    guard stays, let job, let next = facts["retry"].flatMap({ Timestamp($0) }), let code = facts["code"],
-      toldCodes.withLock({ $0.insert("\(code) \(job.display)").inserted })
+  /// Says why a file has to wait, once for each reason; of a server that all have to wait for, once for all files.
+  private func tellRetry(_ event: Event) {
+    let facts = event.fields
+    guard stays, let job = event.job, let next = facts["retry"].flatMap({ Timestamp($0) }), let code = facts["code"]
     else { return }
+    let subject = event.level == .info ? facts["reason"] ?? "" : job.display
+    guard toldCodes.withLock({ $0.insert("\(code) \(subject)").inserted }) else { return }
     let now = Terminal.isErrorTerminal ? Timestamp.now() : nil
     var line = StyledLine(look)
     line.append("\(escaped(code)): \(escaped(facts["reason"] ?? ""))", .yellow)
@@ -211,7 +213,9 @@ enum GetEnd: Equatable {
   var advice: String? {
     switch self {
     case .failed(let problem?) where problem.code != FailureCode.outputExists.rawValue:
-      return Advice(for: problem.code).text + " The same command tries again."
+      let isUnreached = [FailureCode.resolve, .connect, .tls].contains { $0.rawValue == problem.code }
+      return Advice(for: problem.code).text + " The same command tries again"
+        + (isUnreached ? "; with --patience it waits for the server." : ".")
     case .retrying(_, let problem?):
       let advice = Advice(for: problem.code)
       return advice.isUrgent ? advice.text : nil

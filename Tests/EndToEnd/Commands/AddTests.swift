@@ -17,7 +17,10 @@ import Testing
     // Without the option it is another job, by the name that it will have at its end as well.
     let again = try await scene.spoolrun("add", "https://a.example/x")
     #expect(again.output == "x~2\n" && scene.spool.names("new").contains("x~2"), "\(again)")
-    #expect(again.errors == "spoolrun: x~2: new, because the name x is taken; output: x\n", "\(again)")
+    #expect(
+      again.errors
+        == "spoolrun: x~2: new, because the name x is taken by a job for the same file (see --new); output: x\n",
+      "\(again)")
   }
 
   @Test(arguments: ["new/other", "partial/other", "hold/other", "failed/other", "done/other"])
@@ -65,6 +68,23 @@ import Testing
     let result = try await command.result()
     #expect(result.errors.contains("already there, as new/x"), "\(result)")
     #expect(spool.names("new") == ["x"])
+  }
+
+  @Test func `URLs of different names are several files, and of one name mirrors`() async throws {
+    let scene = try Scene()
+    let urls = ["/a", "/b", "/a?mirror"].map { scene.server.url($0) }
+    for option in ["--name=n", "--remote-name", "--size=5", "--resolve=x"] {
+      let refused = try await scene.spoolrun(["add", option] + urls)
+      #expect(refused.status == .exited(64) && refused.output == "", "\(refused)")
+    }
+    let last = try await scene.spoolrun(["add"] + urls + ["ftp://h/c"])
+    #expect(last.status == .exited(64) && scene.spool.names("new") == [], "\(last)")
+    let result = try await scene.spoolrun(["add", "-o", "d/"] + urls)
+    #expect(result.output == "a\nb\n" && result.errors == "", "\(result)")
+    let text = String(decoding: try readFile(scene.spool.path("new/a")), as: UTF8.self)
+    #expect(text == "url: \(urls[0])\nurl: \(urls[2])\noutput: d/\n")
+    let mirrors = try await scene.spoolrun(["add", "-o", "one"] + urls)
+    #expect(mirrors.output == "one\n" && scene.spool.names("new") == ["a", "b", "one"], "\(mirrors)")
   }
 
   @Test(.enabled("needs script(1)") { try await Need.terminal.isMet() })

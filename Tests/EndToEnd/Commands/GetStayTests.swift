@@ -51,6 +51,9 @@ import Testing
     let result = try await start(["--patience", "4s"] + (0..<20).map { server.url("/\($0)") }).result()
     #expect(result.status == .exited(75) && result.duration < .seconds(60), "\(result)")
     #expect(server.requests.count < 20 && names(in: "\(spool)/new").count > 0)
+    // Several have failed, and the reason is that of all.
+    #expect(server.requests.count > 1)
+    #expect(result.errors.split(separator: "\n").count { $0.contains("; tries again at ") } == 1, "\(result)")
   }
 
   @Test func `a misspelled server is no reason to wait`() async throws {

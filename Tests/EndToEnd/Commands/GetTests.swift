@@ -350,7 +350,7 @@ import Testing
     #expect(result.output.contains(/spoolrun: a\.bin: done \([0-9]+B in [0-9.]+s, [0-9.KM]+B?\/s\)\r\n/), "\(result)")
     let advice = "  The file is not there: look for its new place. The same command tries again.\r\n"
     #expect(result.output.contains(advice), "\(result)")
-    let end = /spoolrun: 2 done \([0-9]+B in [0-9]+s\), 1 failed, 1 tries again in (1m)?[0-9]{1,2}s\r\n$/
+    let end = /spoolrun: 2 done \([0-9]+B fetched in [0-9]+s\), 1 failed, 1 tries again in (1m)?[0-9]{1,2}s\r\n$/
     #expect(result.output.contains(end), "\(result)")
   }
 }

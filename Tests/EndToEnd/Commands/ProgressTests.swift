@@ -26,12 +26,13 @@ import Testing
     let output = try await runInTerminal("")
     #expect(output.contains("[=") || output.contains("<=>"))
     #expect(output.contains("\u{1B}[32m"))
-    #expect(output.contains("0 of 1 jobs") || output.contains("1/2"))
+    #expect(output.contains("slow [") || output.contains("1/2"))
     #expect(output.contains("spoolrun: slow: \u{1B}[32mdone\u{1B}[0m: \(spool.root)/files/slow ("))
     #expect(output.contains("spoolrun: bad: \u{1B}[31mmalformed: "))
     #expect(output.contains("  Then: spoolrun retry --spool \(spool.root) bad\r\n"))
     // What is below is erased before the last line.
-    let end = /\u{1B}\[Jspoolrun: \u{1B}\[32m1 done \(58\.6K in [0-9]+s\)\u{1B}\[0m, \u{1B}\[31m1 failed\u{1B}\[0m\r\n$/
+    let end =
+      /\u{1B}\[Jspoolrun: \u{1B}\[32m1 done \(58\.6K fetched in [0-9]+s\)\u{1B}\[0m, \u{1B}\[31m1 failed\u{1B}\[0m\r\n$/
     #expect(output.contains(end), "\(output.suffix(200))")
   }
 

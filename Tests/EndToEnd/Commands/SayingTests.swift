@@ -24,6 +24,7 @@ struct SayingTests {
     ("hold n --spool SPOOL", "1 job paused"), ("release --all --spool SPOOL", "nothing to release"),
     ("cancel -y --failed --spool SPOOL", "3 jobs removed"), ("prioritise n --spool SPOOL", "1 job starts before all"),
     ("init SPOOL", "is a spool already; nothing is changed"), ("verify --spool SPOOL", "0 sound, 1 not"),
+    ("subscribe http://127.0.0.1:9/f.rss --spool SPOOL", "it takes the newest (--first all: all)"),
     ("report -o SPOOL/r.html SPOOL", "r.html is written"), ("url n http://h/y --spool SPOOL", "has the new URL"),
   ])
   func `what was done is said on a terminal, and nowhere else`(command: String, words: String) async throws {

@@ -93,6 +93,30 @@ import Testing
     #expect(spool.names("partial") == [] && spool.names("tmp") == [])
   }
 
+  /// What nothing proves of the data is not proven of the other file, until the job declares it.
+  @Test func theSameBytesOfUnprovenLength() async throws {
+    let spool = try TemporarySpool()
+    let server = try ScriptedServer { [path = spool.path("files/a")] _, reply in
+      try? writeFile(path, Array("payload\n".utf8))
+      try reply.head("200 OK", ["Connection: close"])
+      try reply.send("payload\n")
+      try reply.finish()
+    }
+    try spool.drop("a", "url: \(server.url("/a"))\n")
+    for (more, unproven) in [("", "length"), ("", "length"), (Self.sum, nil)] {
+      if spool.names("done") == ["a"] {
+        try writeFile(spool.path("done/a"), Array(more.utf8) + readFile(spool.path("done/a")))
+        try spool.move("done/a", "new/a")
+      }
+      let result = try await spoolrun("--once", spool.root)
+      #expect(result.status == .exited(0), "\(result)")
+      let lines = try spool.lines("done/a")
+      #expect(lines.last?["existing"] == "yes" && lines.last?["unproven"] == unproven, "\(lines)")
+      #expect(lines.last { $0.key == "verified" }?["unproven"] == unproven)
+    }
+    #expect(server.requests.count == 1)
+  }
+
   /// A job that is dropped when the other is done asks for the file as it is now.
   @Test func aLaterJobIsNotGivenTheEarlierFile() async throws {
     let server = try simpleServer()

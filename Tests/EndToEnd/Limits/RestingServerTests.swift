@@ -223,11 +223,15 @@ import Testing
     for number in 0..<20 { try spool.drop("job-\(number)", "\(busy.url("/\(number)"))\n") }
     #expect(try await spoolrun("--once", spool.root).status == .exited(75))
     let table = try await spoolrun("status", spool.root).output
-    let line = table.split(separator: "\n").first { $0.contains(" rests for ") } ?? ""
+    let line = table.split(separator: "\n").first { $0.contains(" has rested ") } ?? ""
     #expect(
-      line.contains(/^127.0.0.1:[0-9]+ rests for [0-9msh]+ \(429, asked by the server\): 19 jobs$/), "\(table)")
+      line.contains(
+        /^127.0.0.1:[0-9]+ has rested for [0-9]s, and is asked again in [0-9ms]+ \(429, asked by the server\): 19 jobs$/
+      ),
+      "\(table)")
     let json = try await spoolrun("status", "--json", spool.root).output
-    #expect(json.contains(#""servers":[{"server":"http:"#) && json.contains(#""jobs":19"#), "\(json)")
+    #expect(
+      json.contains(#""servers":[{"server":"http:"#) && json.contains(/"since":"[-0-9T:]*Z",.*"jobs":19/), "\(json)")
   }
 
   // MARK: patience

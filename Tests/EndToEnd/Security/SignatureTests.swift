@@ -186,6 +186,72 @@ struct SignatureTests {
     #expect(try await spoolrun("--once", spool.root).status == .exited(1))
     #expect(try code("failed/a") == "output-exists")
   }
+
+  private func addSignature(to place: String) throws {
+    let text = try readFile(spool.path(place))
+    try writeFile(spool.path(place), Array("signature: \(server.url("/sig"))\n".utf8) + text)
+  }
+
+  private func verified(_ place: String) throws -> JobLine? { try spool.lines(place).last { $0.key == "verified" } }
+
+  /// A signature of SSH does not say when it was made.
+  @Test(arguments: ["gpg", "ssh"])
+  func `a signature for a job that was done is checked, once`(form: String) async throws {
+    try await shell("echo right >good; echo wrong >bad; \(Self.forms[form]!)")
+    for name in ["good", "bad"] { try spool.drop(name, "url: \(server.url("/\(name)"))\n") }
+    #expect(try await spoolrun("--once", spool.root).status == .exited(0))
+    for name in ["good", "bad"] {
+      try addSignature(to: "done/\(name)")
+      try spool.move("done/\(name)", "new/\(name)")
+    }
+    // The attempt that has fetched it again ends without a verdict.
+    try spool.install("verify", "kill -9 $$")
+    var result = try await spoolrun("--once", spool.root)
+    #expect(try code("partial/good") == "hook", "\(result)")
+    #expect(try code("partial/bad") == "bad-signature" && spool.payload("bad") == Array("wrong\n".utf8))
+    try #require(unlink(spool.path("hooks/verify")) == 0)
+    try spool.makeDue("good")
+    result = try await spoolrun("--once", spool.root)
+    #expect(spool.places(of: "good") == ["done/good"], "\(result)")
+    #expect(try (verified("done/good")?["signed"] == "yes") == (form == "ssh"))
+    let count = server.requests.count
+    try spool.move("done/good", "new/good")
+    result = try await spoolrun("--once", spool.root)
+    #expect(spool.places(of: "good") == ["done/good"] && server.requests.count == count, "\(result)")
+    #expect(try verified("done/good")?["signed"] != nil)
+    // What was signed is no more there, whatever the job declares now.
+    let changed = Array("false\n".utf8)
+    try writeFile(spool.path("files/good"), changed)
+    let digest = Array("crc32: \(hex8(independentCRC32(changed)))\n".utf8)
+    try writeFile(spool.path("new/good"), digest + readFile(spool.path("done/good")))
+    try #require(unlink(spool.path("done/good")) == 0)
+    result = try await spoolrun("--once", spool.root)
+    #expect(try code("failed/good") == "output-exists", "\(result)")
+  }
+
+  @Test func `a signature for a job whose file is published is checked before it is done`() async throws {
+    try await shell("echo right >good; echo wrong >bad; \(Self.forms["ssh"]!)")
+    try spool.install("deliver", "exit 3")
+    for name in ["good", "bad"] { try spool.drop(name, "url: \(server.url("/\(name)"))\n") }
+    #expect(try await spoolrun("--once", spool.root).status == .exited(75) && spool.payloads == ["bad", "good"])
+    try spool.install("deliver", "exit 0")
+    for name in ["good", "bad"] {
+      try addSignature(to: "partial/\(name)")
+      try spool.makeDue(name)
+    }
+    let result = try await spoolrun("--once", spool.root)
+    #expect(spool.payloads == ["good"] && spool.places(of: "good") == ["done/good"], "\(result)")
+    #expect(try code("partial/bad") == "bad-signature" && server.requests(for: "/good").count == 1)
+  }
+
+  @Test func `the same file of another job is signed, too`() async throws {
+    try await shell("echo right >good; \(Self.forms["gpg"]!)")
+    try spool.install("verify", "cp \"$SPOOLRUN_PAYLOAD\" '\(spool.path("files/good"))'")
+    try spool.drop("a", job("good", signedBy: "sig"))
+    let result = try await spoolrun("--once", spool.root)
+    #expect(try spool.lines("done/a").last?["existing"] == "yes", "\(result)")
+    #expect(try verified("done/a")?["signed"] != nil)
+  }
 }
 
 /// Lists that are signed, in the shapes that distributions have.

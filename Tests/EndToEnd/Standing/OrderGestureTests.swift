@@ -19,6 +19,9 @@ import Testing
     #expect(text == "url: \(url)\noutput: pods/\nevery: 6h\nfirst: 2\n")
     result = try await command(spool, "subscribe", url)
     #expect(result.status == .exited(0) && result.errors.contains("already there, as standing/127.0.0.1-list.rss"))
+    #expect(result.errors.contains("with other options"), "\(result)")
+    result = try await command(spool, "subscribe", url, "-o", "pods/", "--first", "2")
+    #expect(result.errors.hasSuffix("list.rss; nothing is changed\n"), "\(result)")
     #expect(try await spool.once().status == .exited(0) && spool.payloads == ["pods/2.mp3", "pods/3.mp3"])
     result = try await command(
       spool, "subscribe", server.url("/other"), "--name", "127.0.0.1-list.rss", "--every", "1d", "--entries", "list",

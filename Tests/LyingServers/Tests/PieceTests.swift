@@ -92,6 +92,60 @@ import TestSupport
     #expect(liar.requests.map(ask) == ["plain"] && other.requests.map(ask) == [piece])
   }
 
+  /// It has sent nothing that is wrong, and the other one does not rest.
+  @Test(arguments: [false, true]) func aMirrorThatSaysLater(isFirst: Bool) async throws {
+    let (spool, line) = try spool()
+    let liar = try ScriptedServer { try Origin(bytes: Self.flipped(in: 20)).answer($0, $1) }
+    let busy = try ScriptedServer { try $1.respond("503 Service Unavailable", ["Retry-After: 600"], body: []) }
+    let mirrors = isFirst ? [busy, liar] : [liar, busy]
+    let urls = mirrors.map { "url: \($0.url("/data"))\n" }.joined()
+    try spool.drop("job", "\(urls)attempts: 1\n\(line)")
+    try setModificationTime(spool.path("new/job"), secondsFromNow: -60)
+    try spool.drop("next", "url: \(liar.url("/next"))\n")
+    let result = try await spoolrun("--once", "--jobs", "1", spool.root)
+    #expect(spool.places(of: "job").first == "partial/job" && spool.payloads == ["next"], "\(result)")
+    guard spool.names("partial").contains("job") else { return }
+    let record = try spool.lastFailure("partial/job")
+    #expect(record["code"] == "http-503" && record["burned"] == "no", "\(record)")
+    #expect(spool.names("servers") == ["http-127.0.0.1-\(busy.port)"])
+  }
+
+  /// A mirror whose rest is over, and that this job does not need, is another job's to probe.
+  @Test func aMirrorThatIsNotNeeded() async throws {
+    let (spool, line) = try spool()
+    let liar = try ScriptedServer { try Origin(bytes: Self.flipped(in: 20)).answer($0, $1) }
+    let other = try ScriptedServer { try Origin(bytes: Self.bytes, etag: v2).answer($0, $1) }
+    let rested = try ScriptedServer { request, reply in
+      if request.target != "/probe" { return try reply.respond("200 OK", body: [7]) }
+      try reply.respond("503 Service Unavailable", ["Retry-After: 600"], body: [])
+    }
+    try spool.drop("probe", "url: \(rested.url("/probe"))\n")
+    #expect(try await spoolrun("--once", spool.root).status == .exited(75))
+    unlink(spool.path("partial/probe"))
+    try setModificationTime(spool.path("servers/http-127.0.0.1-\(rested.port)"), secondsFromNow: -1)
+    // After the repair another job is dropped, and waited for.
+    let hook = """
+      #!/bin/sh
+      [ "$SPOOLRUN_JOB" = job ] || exit 0
+      cd '\(spool.root)' && echo 'url: \(rested.url("/next"))' >tmp/next && mv tmp/next new/next
+      for i in $(seq 100); do [ -e files/next ] && exit 0; sleep 0.1; done
+      exit 1
+      """
+    try #require(mkdir(spool.path("hooks"), 0o700) == 0)
+    try writeFile(spool.path("hooks/verify"), Array(hook.utf8))
+    try #require(chmod(spool.path("hooks/verify"), 0o700) == 0)
+    let urls = [liar, other, rested].map { "url: \($0.url("/data"))\n" }.joined()
+    try spool.drop("job", "\(urls)\(line)")
+    let worker = try startSpoolrun([spool.root])
+    try await waitUntil("the hook has ended") {
+      spool.names("done").contains("job") || spool.names("partial").contains("job")
+    }
+    worker.send(signal: SIGTERM)
+    let result = try await worker.result()
+    #expect(spool.names("done") == ["job", "next"], "\(result)")
+    #expect(rested.requests.map(\.target) == ["/probe", "/next"])
+  }
+
   /// A mirror that has another file brings a few pieces; what is right of the others' is kept.
   @Test func anotherFileIsLeftEarly() async throws {
     let (spool, line) = try spool()

@@ -95,6 +95,21 @@ import Testing
     #expect(page([done("a", hoursAgo: 0, bytes: 5)], since: now + -300).contains("viewBox=\"0 0 6 100\""))
   }
 
+  @Test func `a rate is that of attempts that took a time`() {
+    let begun = "started: \(now) attempt=1 worker=w boot=b mirror=1 url=https://h/x\n"
+    var facts = ReportFacts(since: nil, now: now)
+    for milliseconds in [10, 40, 0] {
+      let end = "done: \(now) attempts=1 output=a bytes-fetched=\(1 << 20) seconds=0 milliseconds=\(milliseconds)\n"
+      facts.add(record(begun + end))
+    }
+    // The whole time counts waits, and is not this attempt's.
+    let end = "done: \(now + 4) attempts=2 output=a bytes-fetched=9 seconds=900 milliseconds=900000\n"
+    facts.add(record(begun + "interrupted: \(now) attempt=1 fetched=9\n" + begun + end))
+    #expect(facts.hosts["h"]?.rate.map { Int($0) >> 20 } == 40)
+    let html = ReportPage(facts, SpoolSnapshot(location: "s", time: now)).html
+    #expect(html.contains("<dt>Rate of a transfer</dt><dd>40.0M/s</dd>"))
+  }
+
   @Test func `every element that is opened is closed`() {
     let html = page([done("a", hoursAgo: 3, bytes: 5), record("failed: x code=cut reason=y\n", in: .failed)])
     var open: [Substring] = []

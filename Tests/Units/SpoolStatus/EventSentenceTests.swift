@@ -50,10 +50,10 @@ import Testing
 
   @Test func `a finished line has path, size, time and rate`() {
     var fields = Fields().with("output", "d/a\u{1B}.iso").with("size", 104 << 20)
-      .with("bytes-fetched", 104 << 20).with("seconds", 52).with("rate", 9 << 20)
+      .with("bytes-fetched", 104 << 20).with("milliseconds", 52_001).with("rate", 9 << 20)
     let event = Event("done", .info, job: FileName("a"), fields)
-    #expect(sentence(event).line.text == "a: done: /srv/spool/files/d/a\\x1b.iso (104M in 52s, 2.00M/s)")
-    #expect(sentence(event, isTerminal: false).line.text == "a: done: d/a\\x1b.iso (104M in 52s, 2.00M/s)")
+    #expect(sentence(event).line.text == "a: done: /srv/spool/files/d/a\\x1b.iso (104M in 52.0s, 2.00M/s)")
+    #expect(sentence(event, isTerminal: false).line.text == "a: done: d/a\\x1b.iso (104M in 52.0s, 2.00M/s)")
     fields = fields.with("directory", "/mnt/data")
     let elsewhere = Event("done", .info, job: FileName("a"), fields)
     #expect(sentence(elsewhere).line.text.hasPrefix("a: done: /mnt/data/d/a"))
@@ -80,7 +80,7 @@ import Testing
     let next = Fields().with("jobs", 1).with("next", "2026-11-21T03:00:52Z")
     #expect(
       closing(done: 4, failed: 1, waiting: 1, gained: 104 << 20, next)
-        == "4 done (104M in 51s), 1 failed, 1 tries again in 52s")
+        == "4 done (104M fetched in 51s), 1 failed, 1 tries again in 52s")
     let several = Fields().with("jobs", 2).with("next", "2026-11-21T03:00:52Z")
     #expect(closing(failed: 1, waiting: 2, several) == "1 failed, 2 try again, the first in 52s")
     let gate = Fields().with("gate", "--gate: exit status 7")
@@ -89,12 +89,12 @@ import Testing
     #expect(
       closing(waiting: 1, space)
         == "jobs wait: not enough disk space: 5.00M are needed, 3.00M are free, --min-free keeps 4.00M")
-    #expect(closing(done: 2, waiting: 3, gained: 5) == "2 done (5B in 51s), 3 left for the next run")
+    #expect(closing(done: 2, waiting: 3, gained: 5) == "2 done (5B fetched in 51s), 3 left for the next run")
   }
 
   @Test func `it is left out where it would repeat the line of the only job`() {
     #expect(closing(done: 1, gained: 5) == nil)
-    #expect(closing(done: 2, gained: 5) == "2 done (5B in 51s)")
+    #expect(closing(done: 2, gained: 5) == "2 done (5B fetched in 51s)")
     #expect(closing() == "no job to run")
     #expect(closing(isOnce: false) == nil)
   }

@@ -23,8 +23,10 @@ import Testing
     #expect(text(5, fetched: nil, seconds: 9) == "5B")
   }
 
-  @Test func `a receipt of an older version has whole seconds`() {
-    #expect(text(48 << 20, fetched: 48 << 20, seconds: 12) == "48.0M in 12s, 4.00M/s")
+  /// A receipt of an older version has them as well.
+  @Test func `whole seconds are those of several attempts, with the waits between them, and give no rate`() {
+    #expect(text(48 << 20, fetched: 48 << 20, milliseconds: 208_000) == "48.0M in 3m28s")
+    #expect(text(48 << 20, fetched: 48 << 20, seconds: 12) == "48.0M in 12s")
     #expect(text(5, fetched: 5, seconds: 0) == "5B in 0s")
     #expect(text(5, fetched: UInt64(Int64.max), seconds: .max).hasPrefix("5B in "))
   }

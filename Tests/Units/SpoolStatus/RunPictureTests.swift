@@ -31,6 +31,13 @@ import Testing
     #expect(lines[1].hasPrefix("1 of 2 jobs [") && lines[1].hasSuffix("]  25% 1.00M/4.00M 1.00M/s      3s"))
   }
 
+  @Test func `the only job has one bar`() {
+    let picture = picture(progress([("a.iso", 0, 4 << 20)]), progress([("a.iso", 1 << 20, 4 << 20)]))
+    #expect(picture.lines(width: 79, height: 24, look).map { String($0.text.prefix(7)) } == ["a.iso ["])
+    #expect(
+      self.picture(progress([]), progress([("a", 1, 2)], failed: 1)).lines(width: 79, height: 24, look).count == 2)
+  }
+
   @Test func `what an earlier attempt got is no rate`() {
     func look(_ bytes: UInt64?, gained: UInt64) -> WorkerProgress {
       let job = JobProgress(id: 1, name: FileName("a.iso"), bytes: bytes, total: 48 << 20)
@@ -40,7 +47,7 @@ import Testing
     picture.update(look(25 << 20, gained: 1 << 20), at: 3000)
     let lines = picture.lines(width: 79, height: 24, self.look).map(\.text)
     #expect(lines[0].hasSuffix("25.0M/48.0M 1.00M/s     23s"), "\(lines)")
-    #expect(!lines[1].contains("12.") && lines[1].contains("K/s"), "\(lines)")
+    #expect(!picture.sentence.contains("12.") && picture.sentence.contains("K/s"), "\(picture.sentence)")
   }
 
   @Test func `a job that is tried again beside others counts once`() {

@@ -57,6 +57,32 @@ import Testing
     #expect(job.secondsLeft == nil)
   }
 
+  /// A worker says it every 20 seconds.
+  @Test func `a worker runs what it has claimed, whatever it said last`() throws {
+    try #require(mkdir(directory.path("workers"), 0o700) == 0 || errno == EEXIST)
+    try write("workers/\(own.text)", "started: \(now + -100)\nruns: 2\n")
+    try write("cur/job:\(own.text)", "http://h/x\n")
+    #expect(try look().workers.map(\.report?.runs) == [1])
+  }
+
+  @Test func `a server is told of that rests, or that a job waits for`() throws {
+    func note(_ server: String, _ left: Int64) throws {
+      let rest = ServerNote.Rest(
+        since: now + -300, failed: now + -10, until: now + left, cause: "unreachable", code: "connect", reason: "x",
+        failures: 3, host: nil)
+      try ServerFiles(spool).write(ServerNote(server: server, rests: [rest]), end: now.seconds + left)
+    }
+    try note("http://rests:80", 4)
+    try note("http://awaited:80", -1)
+    try note("http://nobody:80", -1)
+    try write("partial/job", "http://awaited/x\nfailed: \(now) attempt=1 code=connect at=0 reason=x\n")
+    #expect(
+      try look().servers.map { $0.line(now: now) } == [
+        "awaited has rested for 5m00s, and the next job asks it (connect): 1 job",
+        "rests has rested for 5m00s, and is asked again in 4s (connect)",
+      ])
+  }
+
   @Test func `a claim whose worker is gone is interrupted`() throws {
     // No process has this number: it is above the kernel's limit.
     try write("cur/job:\(own.host).4194305.7f3a", "http://h/x\n" + started(10))

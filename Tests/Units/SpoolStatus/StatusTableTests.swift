@@ -61,11 +61,11 @@ import Testing
   @Test func `what was done lately is below the jobs`() throws {
     var snapshot = snapshot()
     let verified = "verified: 2026-11-21T03:02:40Z size=104857600 crc32=1c291ca3 part=7\n"
-    let done = "done: \(now + -200) attempts=2 output=a.tar bytes-fetched=104857600 seconds=50\n"
+    let done = "done: \(now + -200) attempts=2 output=a.tar bytes-fetched=104857600 milliseconds=50001\n"
     let receipt = Array("http://h/x\n\(verified)\(done)".utf8)
     snapshot.recent = [try #require(receipt.withUnsafeBytes { DoneStatus(FileName("a"), $0) })]
     let lines = StatusTable(snapshot, look, width: 79) { _ in 10 }.lines.map(\.trimmed)
-    #expect(lines.suffix(2) == ["done/: 1200 done", "  a  100M in 50s, 2.00M/s, 3m20s ago"])
+    #expect(lines.suffix(3) == ["done/: 1200 done", "  a  100M in 50.0s, 2.00M/s, 3m20s ago", "  … and 1199 more"])
   }
 
   @Test func `an empty spool says so`() {

@@ -43,6 +43,9 @@ import Testing
     let mismatch = try #require(Expectation(digests: Digests(sha256, md5)).mismatch(found))
     #expect(mismatch.text == "expected md5 900150983cd24fb0d6963f7d28e17f72, found nothing")
     #expect(Failure(mismatch).label == "mismatch-md5" && Failure(mismatch).code.isMismatch)
+    // Of several that differ, the strongest is told.
+    let other = Expectation(digests: Digests(Digest(Checksum(value: 1)), md5, sha256))
+    #expect(other.mismatch(Mark(offset: 0, states: DigestStates([.sha256])))?.property == .digest(.sha256))
   }
 
   @Test(arguments: DigestAlgorithm.allCases)

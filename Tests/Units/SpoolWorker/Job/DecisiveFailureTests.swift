@@ -28,6 +28,17 @@ import Testing
     #expect(JobFetch.decisive([Failure(.resolve, "unknown"), dead])?.code == .connect)
   }
 
+  /// The one that rests may have the piece. One that answers nobody keeps no job.
+  @Test func piecesAreWrongOnlyIfNoMirrorSaysLater() {
+    let wrong = Failure(.wrongPiece, "wrong")
+    var later = Failure(.http, "busy", status: 503)
+    later.rest = 60
+    for failures in [[wrong, later], [later, wrong]] { #expect(JobFetch.decisive(failures)?.code == .http) }
+    later.isServerAway = true
+    #expect(JobFetch.decisive([wrong, later])?.code == .wrongPiece)
+    #expect(JobFetch.decisive([wrong, gone])?.code == .wrongPiece)
+  }
+
   @Test func theLongestWaitThatAServerAsksForHolds() {
     let busy = Failure(.http, "busy", status: 503, retryAfter: 7200)
     #expect(JobFetch.decisive([busy, dead])?.retryAfter == 7200)
