@@ -79,12 +79,22 @@ enum ForeignOption {
     (["-T", "--connect-timeout", "--max-time", "--read-timeout"], "--timeout TIME"),
   ]
 
+  /// What people expect of other commands.
+  private static let expected = [
+    (command: "init", option: "--group", answer: "SEVERAL USERS in spool(5) says how a group drops jobs"),
+    (command: "run", option: "--mail", answer: "cron(8) mails what it prints; the hook failed-mail, each failure"),
+  ]
+
   /// Exits with status 64, after a line that says what to write instead.
   /// - Parameter arguments: without the program's name.
   static func refuse(in arguments: [String]) {
-    guard let command = arguments.first, ["get", "add"].contains(command) else { return }
+    guard let command = arguments.first else { return }
     for argument in arguments.prefix(while: { $0 != "--" }).dropFirst() {
-      guard let (option, answer) = answer(to: argument) else { continue }
+      let name = String(argument.prefix(before: "="))
+      let other = expected.first { $0.command == command && $0.option == name }.map { ($0.option, $0.answer) }
+      guard let (option, answer) = other ?? (["get", "add"].contains(command) ? answer(to: argument) : nil) else {
+        continue
+      }
       Terminal.error("\(option): \(answer); see `spoolrun \(command) --help`")
       exit(ExitStatus.usage.rawValue)
     }
@@ -94,10 +104,9 @@ enum ForeignOption {
   static func answer(to argument: String) -> (option: String, answer: String)? {
     let isLong = argument.begins(with: "--")
     guard isLong || argument.begins(with: "-") else { return nil }
-    let options =
-      isLong
-      ? [String(argument.prefix(before: "="))]
-      : [argument] + argument.unicodeScalars.dropFirst().prefix { $0 != "=" }.map { "-\($0)" }
+    // `-dash` is the name of a job rather.
+    let letters = argument.unicodeScalars.dropFirst().prefix { $0 != "=" }.filter { $0 != "d" }
+    let options = isLong ? [String(argument.prefix(before: "="))] : [argument] + letters.map { "-\($0)" }
     for option in options {
       if let row = answers.first(where: { $0.options.contains(option) }) { return (option, row.answer) }
       // What follows it may be its value.

@@ -81,7 +81,8 @@ import Testing
     (["hold"], "name jobs"), (["get", "--bogus", "u"], "unknown option '--bogus'"), (["subscribe"], "name a URL"),
     (["url"], "missing expected"),
     (["status", "--json", "--metrics"], "--metrics and"), (["hold", "-x"], "-x: unknown option"),
-    (["run", "--jobs", "x"], "the value 'x'"),
+    (["run", "--jobs", "x"], "the value 'x'"), (["init", "--group", "x"], "--group: SEVERAL USERS"),
+    (["run", "--mail=x"], "--mail: cron(8)"),
   ])
   func `all errors in a command line have one look`(arguments: [String], start: String) async throws {
     let result = try await spoolrun(arguments)
