@@ -70,7 +70,7 @@ int spoolrun_touch(int descriptor);
 /// futimens(2): access and modification time, since the epoch.
 int spoolrun_set_times(int descriptor, int64_t seconds, long nanoseconds);
 
-// Keeps all signals from this thread.
+/// Keeps all signals from this thread.
 void spoolrun_block_signals(void);
 
 /// A signalfd(2) that reports SIGTERM, and SIGINT and SIGHUP unless the process was started with these ignored. Blocks

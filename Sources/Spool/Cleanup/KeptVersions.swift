@@ -147,7 +147,8 @@ package struct KeptVersions {
     let before = try root.status(current)
     if let there = before {
       if there.isSameFile(as: status) { return false }
-      var isOld = request.overwrite != false && there.isReplaceable && there.changed <= newest.time.seconds
+      guard try root.isReplaceable(current, there) else { return false }
+      var isOld = request.overwrite != false && there.changed <= newest.time.seconds
       for version in all where !isOld && version.isIn(newest.receipt.directory) && version.output != current {
         isOld = try root.status(version.output)?.isSameFile(as: there) ?? false
       }

@@ -1,3 +1,4 @@
+internal import CLinux
 internal import Glibc
 internal import SystemPackage
 
@@ -38,6 +39,16 @@ package final class OutputRoot {
   /// - Throws: ``SpoolError``, ELOOP where a directory of the path is a symbolic link.
   package func status(_ output: OutputPath) throws(SpoolError) -> FileStatus? {
     try orNil(open(output, creating: false).status(), on: .noSuchFileOrDirectory)
+  }
+
+  /// Whether a job with `overwrite: yes` may take the place of what is there: no device, pipe or socket, nor a link to
+  /// one, such as /dev/stdout.
+  package func isReplaceable(_ output: OutputPath, _ status: FileStatus) throws(SpoolError) -> Bool {
+    if !status.isLink { return status.isRegular }
+    let place = try open(output, creating: false)
+    // A link that leads nowhere, or not for this user, can be replaced.
+    let target = try? spool.system.open(place.parent.number, place.name, spoolrun_path_only).status()
+    return target.map { $0.isRegular || $0.isDirectory } ?? true
   }
 
   /// Bytes that this user can still write there; nil if the file system does not tell, which stops no job.

@@ -249,9 +249,9 @@ package final class GetDirectory {
   /// The directories to which jobs come: once these are gone, none can come.
   private static let comeTo: [Directory] = [.new, .urgent, .hold, .standing, .cur]
 
-  private func receipts(of spool: Spool) throws(SpoolError) -> [(job: FileName, journal: Journal)] {
-    var found: [(job: FileName, journal: Journal)] = []
-    func add(_ file: JobFile) { found.append((file.name, JobText(file.bytes).journal)) }
+  private func receipts(of spool: Spool) throws(SpoolError) -> [GetRecords.Fetched] {
+    var found: [GetRecords.Fetched] = []
+    func add(_ file: JobFile) { GetRecords.Fetched(file.name, JobText(file.bytes)).map { found.append($0) } }
     try JobSearch(spool).eachArchived { (file) throws(SpoolError) in add(file) }
     try JobSearch(spool).eachJob(in: .done) { (file) throws(SpoolError) in add(file) }
     return found

@@ -143,9 +143,24 @@ package struct GetRecords: Sendable {
   /// What a `get` has fetched whose spool is gone.
   package struct Fetched: Sendable {
     package let job: FileName
-    /// Without its query and login; nil if an older version noted it.
+    /// That answered, without its query and login; nil if an older version noted it.
     package let url: String?
+    /// That was asked for, without its query and login; nil if it is not known.
+    package let asked: String?
     package let done: Journal.Done
+
+    /// nil for a job that is not done.
+    package init?(_ job: FileName, _ text: JobText) {
+      guard let done = text.journal.publication.done else { return nil }
+      self.init(job, url: text.journal.data.version?.resource?.place, asked: text.request.urls.first?.text, done)
+    }
+
+    fileprivate init(_ job: FileName, url: String?, asked: String?, _ done: Journal.Done) {
+      // The path of what answered may be a secret (``Resource/hidden(_:)``).
+      let isHidden = url?.utf8.contains(UInt8(ascii: "#")) ?? false
+      (self.job, self.url, self.done) = (job, url, done)
+      self.asked = isHidden ? nil : (asked ?? url).map { shownURL($0) }
+    }
   }
 
   package func receipts(in directory: String) throws(SpoolError) -> Receipts {
@@ -161,7 +176,7 @@ package struct GetRecords: Sendable {
       let done = Journal.Done(
         receipt: Journal.Receipt(output: output, directory: directory, unproven: fields["unproven"]),
         verified: Journal.Verified(size: size, Digests(fields), unproven: fields["unproven"]), time: fields.time)
-      return Fetched(job: job, url: fields["url"], done: done)
+      return Fetched(job, url: fields["url"], asked: fields["asked"], done)
     }
   }
 
@@ -214,15 +229,13 @@ package struct GetRecords: Sendable {
   }
 
   /// Notes the receipts of these jobs, in place of older ones of the same jobs.
-  func note(_ journals: [(job: FileName, journal: Journal)], in directory: String) throws(SpoolError) {
-    var new: [(job: FileName, fields: Fields)] = []
-    for (job, journal) in journals {
-      guard let done = journal.publication.done else { continue }
-      let name = String(decoding: job.bytes, as: UTF8.self)
+  func note(_ fetched: [Fetched], in directory: String) throws(SpoolError) {
+    let new = fetched.map { (one) -> (job: FileName, fields: Fields) in
+      let (name, done) = (String(decoding: one.job.bytes, as: UTF8.self), one.done)
       let fields = Fields(done.time.map { "\($0)" } ?? "-").with("output", done.receipt.output)
         .with("size", done.verified.size).with(done.verified.digests).with("unproven", done.verified.unproven)
-        .with("url", journal.data.version?.resource?.place).with("job", name)
-      new.append((FileName(name), fields))
+        .with("url", one.url).with("asked", one.asked).with("job", name)
+      return (FileName(name), fields)
     }
     if new.isEmpty { return }
     let names = Set(new.map(\.job))

@@ -204,7 +204,7 @@ struct Commit {
     if status.isDirectory {
       throw Failure(.badOutput, "\(escaped(plan.output.text)) is a directory: add the file's name")
     }
-    if overwrites, !status.isReplaceable {
+    if overwrites, try !outputs.opened().isReplaceable(plan.output, status) {
       throw Failure(.badOutput, "\(escaped(plan.output.text)) is no regular file, and is not overwritten")
     }
     let journal = claim.text.journal

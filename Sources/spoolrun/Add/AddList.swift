@@ -201,7 +201,12 @@ struct ListArguments: ParsableArguments {
 
   func validate() throws {
     guard let from, from.utf8.contains("://".utf8) else { return }
-    throw ValidationError("--from takes a file: fetch the list with `spoolrun get`, or watch it with `subscribe`")
+    let url = shownURL(from)
+    let name = url.utf8.reversed().prefix { $0 != 0x2F }.count
+    let (base, list) = (escaped(url.utf8.dropLast(name)), escaped(url.utf8.suffix(name)))
+    throw ValidationError(
+      "--from takes a file: fetch it by `spoolrun get \(escaped(url))`, and say `--from \(list)`, of a list of "
+        + "checksums with `--base \(base)`; or watch it with `subscribe`")
   }
 
   /// Refuses options that mean nothing without a list.

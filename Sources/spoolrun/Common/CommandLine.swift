@@ -133,6 +133,7 @@ enum Suggestion {
     ("retry", ["rerun", "redo", "restart", "requeue", "again"]),
     ("prioritise", ["priority", "urgent", "bump", "raise", "promote", "nice", "renice", "hurry"]),
     ("cancel", ["unsubscribe", "rm", "remove", "delete", "del", "abort", "kill", "drop"]),
+    ("status --metrics", ["metrics", "prometheus"]),
     ("status", ["ls", "list", "show", "info", "jobs", "queue", "ps", "stat", "top", "watch", "log"]),
     ("explain", ["why", "what", "reason"]),
     ("wait", ["join", "until", "await"]),
@@ -149,7 +150,8 @@ enum Suggestion {
     let word = word.lowercasedASCII
     if commands.contains(word) { return word }
     if let other = synonyms.first(where: {
-      $0.words.contains(word) && ($0.command.begins(with: "-") || commands.contains($0.command))
+      $0.words.contains(word)
+        && ($0.command.begins(with: "-") || commands.contains(String($0.command.prefix(before: " "))))
     }) {
       return other.command
     }
@@ -193,9 +195,11 @@ enum Suggestion {
       return "\(escaped(word)): options follow the command: `spoolrun \(command) \(escaped(word))`"
     }
     if word.utf8.contains("://".utf8) { return forURL }
-    guard !word.utf8.contains(0x2F), access(word, F_OK) != 0, let command = command(for: word, among: commands) else {
-      return nil
-    }
-    return "\(escaped(word)): no such command, and no spool of this name; did you mean `spoolrun \(command)`?"
+    guard !word.utf8.contains(0x2F), access(word, F_OK) != 0 else { return nil }
+    let command = command(for: word, among: commands)
+    // Of a single word, the default command says that it is no spool.
+    if command == nil, arguments.count == 1 || arguments[1].begins(with: "-") { return nil }
+    let hint = command.map { "; did you mean `spoolrun \($0)`?" } ?? "; see `spoolrun --help`"
+    return "\(escaped(word)): no such command, and no spool of this name\(hint)"
   }
 }

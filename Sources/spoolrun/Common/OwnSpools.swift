@@ -131,19 +131,22 @@ enum OwnSpools {
     return try records.receipts(in: parent)
   }
 
-  /// What gets have fetched into the current directory, but for what one of their spools still has a receipt of.
-  static func fetchedHere() throws -> [GetRecords.Fetched] {
-    try ExitStatus.reporting("what was fetched here") {
-      guard let here = try? realPath("."), let records else { return [] }
-      var newest: [ExactText: GetRecords.Fetched] = [:]
-      for one in try records.fetched(in: here) { newest[one.done.receipt.output.exact] = one }
-      if case .own(let spool) = try look(in: here) {
+  /// A file that a get has fetched.
+  typealias Fetched = (file: GetRecords.Fetched, isOfSpool: Bool)
+
+  /// What gets have fetched into a directory, by its real path, and whether one of their spools still has its receipt.
+  static func fetched(into directory: String) throws -> [Fetched] {
+    try ExitStatus.reporting("what was fetched into \(escaped(directory))") {
+      guard let records else { return [] }
+      var newest: [ExactText: Fetched] = [:]
+      for one in try records.fetched(in: directory) { newest[one.done.receipt.output.exact] = (one, false) }
+      if case .own(let spool) = try look(in: directory) {
         try JobSearch(spool).eachJob(in: .done) { file in
-          let output = JobText(file.bytes).journal.publication.receipt?.output
-          if let output { newest[output.exact] = nil }
+          let one = GetRecords.Fetched(file.name, JobText(file.bytes))
+          if let one { newest[one.done.receipt.output.exact] = (one, true) }
         }
       }
-      return Array(newest.values)
+      return newest.values.sorted { $0.file.done.receipt.output.exact < $1.file.done.receipt.output.exact }
     }
   }
 
@@ -228,6 +231,47 @@ enum OwnSpools {
         leaveOut(parent, "\(error)")
       }
     }
+    return found
+  }
+}
+
+/// What gets have fetched, by paths. Reads what is noted of a directory once.
+struct FetchedPaths {
+  private var known: [ExactText: [OwnSpools.Fetched]] = [:]
+
+  /// The file of a path, or all files below a directory. By a mere name, one of a spool here is not meant: that has a
+  /// job of this name.
+  mutating func files(at path: String) throws -> [GetRecords.Fetched] {
+    let slash = path.utf8.lastIndex(of: UInt8(ascii: "/"))
+    let place: String
+    if isDirectory(path), let directory = try? realPath(path) {
+      place = directory
+    } else if let slash, let parent = try? realPath(String(path[...slash])) {
+      place = (parent == "/" ? "" : parent) + path[slash...]
+    } else {
+      // Its directory may be gone.
+      let here = (try? realPath(".")) ?? "/"
+      place = path.begins(with: "/") ? path : here == "/" ? "/\(path)" : "\(here)/\(path)"
+    }
+    // The get may have been of a directory above.
+    var directory = place
+    while true {
+      let rest = Array(place.utf8.dropFirst(directory == "/" ? 1 : directory.utf8.count + 1))
+      let found = try all(in: directory).filter { file, isOfSpool in
+        let output = Array(file.done.receipt.output.utf8)
+        let isMeant = rest.isEmpty || output == rest || output.starts(with: rest + [UInt8(ascii: "/")])
+        return isMeant && (!isOfSpool || slash != nil)
+      }
+      if !found.isEmpty || directory == "/" { return found.map(\.file) }
+      let end = directory.utf8.lastIndex(of: UInt8(ascii: "/")) ?? directory.startIndex
+      directory = end == directory.startIndex ? "/" : String(directory[..<end])
+    }
+  }
+
+  private mutating func all(in directory: String) throws -> [OwnSpools.Fetched] {
+    if let found = known[directory.exact] { return found }
+    let found = try OwnSpools.fetched(into: directory)
+    known[directory.exact] = found
     return found
   }
 }

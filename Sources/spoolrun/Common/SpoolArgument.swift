@@ -127,10 +127,21 @@ struct SpoolOption: ParsableArguments {
     try SpoolOpening.openAll(spool, for: use, done: done)
   }
 
-  /// The same, and what gets have fetched into the current directory. Then there may be no spool at all.
-  func openAllAndFetched() throws -> (spools: [Spool], fetched: [GetRecords.Fetched]) {
-    let fetched = spool == nil && SpoolOpening.isAboutGets ? try OwnSpools.fetchedHere() : []
-    return (try SpoolOpening.openAll(spool, for: .reading, done: true, mayBeNone: !fetched.isEmpty), fetched)
+  /// The same, and for each name what gets have fetched that it means; without names, what they have fetched into the
+  /// current directory. Then there may be no spool at all.
+  func openAllAndFetched(
+    _ names: [String], for use: SpoolUse = .reading
+  ) throws -> (spools: [Spool], fetched: [[GetRecords.Fetched]]) {
+    var paths = FetchedPaths()
+    let isAboutGets = spool == nil && SpoolOpening.isAboutGets
+    // First of all, root becomes the person.
+    if isAboutGets, use != .reading, PersonalSpool.location != nil { _ = try PersonalSpool.become(ownerOf: nil) }
+    let fetched = try (names.isEmpty ? ["."] : names).map { name in
+      isAboutGets || spool == nil && name.utf8.contains(UInt8(ascii: "/")) ? try paths.files(at: name) : []
+    }
+    if !names.isEmpty, fetched.allSatisfy({ !$0.isEmpty }) { return ([], fetched) }
+    let mayBeNone = try isAboutGets && !paths.files(at: ".").isEmpty
+    return (try SpoolOpening.openAll(spool, for: use, done: true, mayBeNone: mayBeNone), fetched)
   }
 }
 

@@ -38,6 +38,13 @@ enum Terminal {
   }
   /// Tells a person what was done. Elsewhere, success is silent: cron would mail it.
   static func say(_ message: String) { if isErrorTerminal { error(message, .info) } }
+  /// Asks for a password without showing it; nil where there is no terminal.
+  static func password(of user: String) -> String? {
+    guard isatty(STDIN_FILENO) == 1, let typed = getpass("Password of \(escaped(user)): ") else { return nil }
+    // getpass(3) takes ^C for a character.
+    if strchr(typed, 3) != nil { spoolrun_die_of(SIGINT) }
+    return String(validatingCString: typed)
+  }
   static func log(_ line: String) { write(line + "\n", to: STDERR_FILENO) }
 
   /// - Returns: false if the reader has gone, or writing fails, such as on a full disk. Only the latter is reported,

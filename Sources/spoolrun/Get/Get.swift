@@ -89,8 +89,18 @@ struct Get: ParsableCommand {
 
   func run() throws {
     let location = try PersonalSpool.become(ownerOf: self.spool)
-    var items = try GetPlan(urls: login.added(to: urls), list: list, output: output, given: job.given).items()
+    let items = try GetPlan(urls: login.added(to: urls), list: list, output: output, given: job.given).items()
+    let status = try fetch(items, location)
+    if status != .success { throw status.code }
+  }
+
+  /// - Parameters:
+  ///   - items: of one directory.
+  ///   - location: of the person's own spool, and of the records.
+  func fetch(_ items: [GetItem], _ location: String) throws -> ExitStatus {
+    var items = items
     let mask = umask(0o077)
+    defer { umask(mask) }
     let place = try spool.map { try GetSpool.named($0) } ?? GetSpool.own(for: items, location)
     let status = try ExitStatus.reporting(escaped(place.spool.location)) {
       var mistakes: [JobName] = []
@@ -112,7 +122,7 @@ struct Get: ParsableCommand {
     }
     // A shell ends its loop only if the command dies of ^C.
     if StopSignals.last == SIGINT, Terminal.isErrorTerminal { spoolrun_die_of(SIGINT) }
-    if status != .success { throw status.code }
+    return status
   }
 
   private func finish(_ place: GetSpool, _ mistakes: [JobName]) {

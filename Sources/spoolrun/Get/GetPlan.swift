@@ -13,11 +13,13 @@ struct GetPlan {
   let given: [(key: JobKey, text: String)]
 
   func items() throws -> [GetItem] {
-    if output == "-" {
-      throw refusal("-o -: nothing of a file is shown before all of it is verified: use -o FILE, and then cat FILE")
+    let place = GetPlace(output, isDirectory: isDirectory)
+    if let output, output == "-" || place.name != nil && leadsToStream(output, place) {
+      throw refusal(
+        "-o \(escaped(output)): nothing of a file is shown before all of it is verified: use -o FILE, and then cat FILE"
+      )
     }
     try GivenJob.checked(by: "get") { if list.from == nil { try list.refuseWithoutFile() } }
-    let place = GetPlace(output, isDirectory: isDirectory)
     if urls.isEmpty, list.from == nil, given.isEmpty, place.name == nil {
       let left = try OwnSpools.left(in: place.directory)
       if !left.isEmpty, let directory = try? realPath(place.directory) {
@@ -83,6 +85,14 @@ struct GetPlan {
     var seen: Set<ExactText> = []
     return try zip(PayloadName.distinct(zip(names, urls).map { (name: $0, url: $1) }), urls)
       .filter { seen.insert($0.0.exact).inserted }.map { try file($0, [$1]) }
+  }
+
+  /// Whether it is a device, a pipe or a socket, or leads to one or to an open file, as /dev/stdout does.
+  private func leadsToStream(_ path: String, _ place: GetPlace) -> Bool {
+    var status = stat()
+    if stat(path, &status) == 0, status.st_mode & S_IFMT != S_IFREG { return true }
+    let parent = (try? realPath(place.directory)) ?? ""
+    return parent == "/dev" || parent.begins(with: "/proc/")
   }
 
   /// One file, checked by the reader that a worker uses.

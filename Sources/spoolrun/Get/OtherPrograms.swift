@@ -33,10 +33,12 @@ struct LoginOptions: ParsableArguments {
   /// The URLs with the login in those that have none.
   func added(to urls: [String]) throws -> [String] {
     guard let user else { return urls }
-    let parts = user.split(at: ":", maxSplits: 1, omittingEmptySubsequences: false)
-    guard parts.count == 2 else { throw ExitStatus.refusal("--user needs NAME:PASSWORD", by: "get") }
     if urls.isEmpty { throw ExitStatus.refusal("--user is for URLs, not for a list: use --netrc", by: "get") }
-    let login = "\(Self.encoded(String(parts[0]))):\(Self.encoded(String(parts[1])))@"
+    let parts = user.split(at: ":", maxSplits: 1, omittingEmptySubsequences: false).map { String($0) }
+    guard let password = parts.count == 2 ? parts[1] : Terminal.password(of: user) else {
+      throw ExitStatus.refusal("--user needs NAME:PASSWORD", by: "get")
+    }
+    let login = "\(Self.encoded(parts[0])):\(Self.encoded(password))@"
     return urls.map { url in
       guard let mark = url.utf8.firstRange(of: "://".utf8) else { return url }
       let authority = url.utf8[mark.upperBound...].prefix { !"/?#".utf8.contains($0) }
@@ -59,12 +61,17 @@ enum ForeignOption {
   private static let answers: [(options: Set<String>, answer: String)] = [
     (["-c", "-C", "--continue", "--continue-at"], "it always goes on where it stopped: leave this out"),
     (["-O", "--output-document", "--remote-name-all"], "the URL names the file; -o FILE gives another name"),
-    (["-P", "--directory-prefix", "--output-dir"], "-o DIR/ names the directory"),
+    (["-P", "-d", "--directory-prefix", "--output-dir", "--dir", "--directory"], "-o DIR/ names the directory"),
+    (["-j", "-Z", "--jobs", "--parallel"], "several files are fetched at a time anyway: leave this out"),
+    (["--checksum"], "--sha256 HEX, or another digest by its name"),
     (["-i", "--input-file"], "--from FILE reads a list"),
     (["-b", "--background"], "`spoolrun add URL` leaves a file to a worker in the background"),
     (["-x"], "--proxy URL is for a proxy, --connections N for several connections"),
     (["-k", "--insecure", "--no-check-certificate"], "certificates are checked; --cacert FILE trusts another"),
-    (["-L", "-f", "-S", "--location", "--fail", "--show-error"], "redirects are followed, errors are told: leave it"),
+    (
+      ["-L", "-f", "-S", "--location", "--fail", "--show-error"],
+      "redirects are followed, errors are told: leave this out"
+    ),
     (["-N", "--timestamping"], "--overwrite gets it again; `spoolrun subscribe --entries file` keeps a file current"),
     (["-nc", "--no-clobber"], "what is there already is never fetched again: leave this out"),
     (["-r", "-m", "-p", "--recursive", "--mirror"], "no web site is crawled; --from FILE gets the files of a list"),
@@ -72,12 +79,22 @@ enum ForeignOption {
     (["-T", "--connect-timeout", "--max-time", "--read-timeout"], "--timeout TIME"),
   ]
 
+  /// What people expect of other commands.
+  private static let expected = [
+    (command: "init", option: "--group", answer: "SEVERAL USERS in spool(5) says how a group drops jobs"),
+    (command: "run", option: "--mail", answer: "cron(8) mails what it prints; the hook failed-mail, each failure"),
+  ]
+
   /// Exits with status 64, after a line that says what to write instead.
   /// - Parameter arguments: without the program's name.
   static func refuse(in arguments: [String]) {
-    guard let command = arguments.first, ["get", "add"].contains(command) else { return }
+    guard let command = arguments.first else { return }
     for argument in arguments.prefix(while: { $0 != "--" }).dropFirst() {
-      guard let (option, answer) = answer(to: argument) else { continue }
+      let name = String(argument.prefix(before: "="))
+      let other = expected.first { $0.command == command && $0.option == name }.map { ($0.option, $0.answer) }
+      guard let (option, answer) = other ?? (["get", "add"].contains(command) ? answer(to: argument) : nil) else {
+        continue
+      }
       Terminal.error("\(option): \(answer); see `spoolrun \(command) --help`")
       exit(ExitStatus.usage.rawValue)
     }
@@ -87,10 +104,9 @@ enum ForeignOption {
   static func answer(to argument: String) -> (option: String, answer: String)? {
     let isLong = argument.begins(with: "--")
     guard isLong || argument.begins(with: "-") else { return nil }
-    let options =
-      isLong
-      ? [String(argument.prefix(before: "="))]
-      : [argument] + argument.unicodeScalars.dropFirst().prefix { $0 != "=" }.map { "-\($0)" }
+    // `-dash` is the name of a job rather.
+    let letters = argument.unicodeScalars.dropFirst().prefix { $0 != "=" }.filter { $0 != "d" }
+    let options = isLong ? [String(argument.prefix(before: "="))] : [argument] + letters.map { "-\($0)" }
     for option in options {
       if let row = answers.first(where: { $0.options.contains(option) }) { return (option, row.answer) }
       // What follows it may be its value.

@@ -54,7 +54,8 @@ struct Clean: ParsableCommand {
     let isAboutGets = spool.location == nil && SpoolOpening.isAboutGets
     // First of all, root becomes the person.
     if isAboutGets, PersonalSpool.location != nil { _ = try PersonalSpool.become(ownerOf: nil) }
-    let hasFetched = try isAboutGets && !OwnSpools.fetchedHere().isEmpty
+    var paths = FetchedPaths()
+    let hasFetched = try isAboutGets && !paths.files(at: ".").isEmpty
     let spools = try SpoolOpening.openAll(spool.location, for: .changing, mayBeNone: hasFetched)
     if hasFetched {
       let missing = try OwnSpools.forgetMissing(isDry: dryRun)

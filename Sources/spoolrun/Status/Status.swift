@@ -120,8 +120,8 @@ struct Status: ParsableCommand {
 /// Prints what has happened to jobs that a person names.
 struct JobTelling {
   let spools: [Spool]
-  /// Files whose spools are gone.
-  var fetched: [GetRecords.Fetched] = []
+  /// For each name, the files of gets that it means.
+  var fetched: [[GetRecords.Fetched]] = []
   /// What else a name may be meant for that no job has.
   let doubt: ([UInt8]) -> String
 
@@ -129,7 +129,7 @@ struct JobTelling {
     let readers = spools.map { ($0, JobStoryReader($0)) }
     var isFirst = true
     var isComplete = true
-    for bytes in RawArguments.bytes(of: jobs) {
+    for (number, bytes) in RawArguments.bytes(of: jobs).enumerated() {
       var isFound = false
       for (spool, reader) in readers {
         let stories = try ExitStatus.reporting(escaped(spool.location)) {
@@ -141,8 +141,7 @@ struct JobTelling {
           (isFirst, isFound) = (false, true)
         }
       }
-      let files = FetchedFiles.meant(by: [String(decoding: bytes, as: UTF8.self)], among: fetched).files
-      for file in files {
+      for file in fetched.isEmpty ? [] : fetched[number] {
         Terminal.print(file.story)
         isFound = true
       }
@@ -243,7 +242,7 @@ struct Explain: ParsableCommand {
       }
     }
     if jobs.isEmpty { return }
-    let (spools, fetched) = try spool.openAllAndFetched()
+    let (spools, fetched) = try spool.openAllAndFetched(jobs)
     try JobTelling(spools: spools, fetched: fetched) { _ in
       ", and no failure code of this name: `spoolrun explain` lists them"
     }.tell(of: jobs)

@@ -1,5 +1,7 @@
+internal import ArgumentParser
 internal import Spool
 internal import SpoolStatus
+internal import Transfer
 
 /// Compares the files that gets have fetched into a directory with what was noted, where their spools are gone. On any
 /// thread.
@@ -9,22 +11,12 @@ struct FetchedFiles: Sendable {
   let isVerbose: Bool
   let progress: VerifyProgress
 
-  /// Those that the names of a command line mean, and the names that mean none.
-  static func meant(
-    by names: [String], among fetched: [GetRecords.Fetched]
-  ) -> (files: [GetRecords.Fetched], others: [String]) {
-    if names.isEmpty { return (fetched.sorted { $0.done.receipt.output.exact < $1.done.receipt.output.exact }, []) }
-    var (files, others): ([GetRecords.Fetched], [String]) = ([], [])
-    for name in names {
-      let path = name.begins(with: "./") ? String(name.dropFirst(2)) : name
-      let found = fetched.filter { $0.done.receipt.output.exact == path.exact }
-      if found.isEmpty { others.append(name) } else { files += found }
-    }
-    return (files, others)
-  }
+  private let here = (try? realPath(".")) ?? ""
 
   func answer(_ fetched: GetRecords.Fetched) -> VerifyAnswer {
-    let name = escaped(fetched.done.receipt.output)
+    let receipt = fetched.done.receipt
+    let isHere = receipt.directory?.exact == here.exact
+    let name = escaped(isHere ? receipt.output : "\(receipt.directory ?? "")/\(receipt.output)")
     let check: PayloadCheck
     do throws(SpoolError) {
       check = try progress.following(fetched.done) { (note) throws(SpoolError) in
@@ -35,15 +27,40 @@ struct FetchedFiles: Sendable {
     }
     let flaw: String
     switch check {
-    case .missing:
-      let advice = directory == nil ? "; `spoolrun clean` here forgets it, `get` gets it again" : ""
-      return VerifyAnswer(isGood: false, line: "\(name): missing\(advice)")
+    case .missing: flaw = "missing" + (directory == nil ? "; `spoolrun clean` in its directory forgets it" : "")
     case .changed(let mismatch): flaw = "changed: \(mismatch.text)"
     case .unreadable(let error): flaw = "unreadable: \(error.errno)"
     case .present, .sound:
       return VerifyAnswer(line: isVerbose ? "\(name): sound: \(fetched.facts)" : nil)
     }
-    return VerifyAnswer(isGood: false, line: "\(name): \(flaw); `spoolrun get --overwrite` with its URL gets it again")
+    var answer = VerifyAnswer(isGood: false, line: "\(name): \(flaw)")
+    if case .missing = check { answer.isMissing = true }
+    if fetched.asked == nil {
+      answer.line? += "; `spoolrun get --overwrite` with its URL gets it again"
+    } else if directory == nil {
+      (answer.isDamaged, answer.again) = (true, fetched)
+    }
+    return answer
+  }
+
+  /// Gets files again, as they were: nothing else takes their places.
+  /// - Throws: the exit status, after a message, unless all are right then.
+  static func refetch(_ files: [GetRecords.Fetched]) throws {
+    let location = try PersonalSpool.become(ownerOf: nil)
+    try Libcurl.loadOrExit()
+    let get = try Get.parse([])
+    var ends: [ExitStatus] = []
+    for (directory, files) in Dictionary(grouping: files, by: { ($0.done.receipt.directory ?? "").exact }) {
+      let items = try files.map { file in
+        var asked = try JobRequest(urls: [file.asked ?? ""], given: [])
+        (asked.overwrite, asked.expected) = (true, file.done.verified.expectation)
+        let name = file.done.receipt.output
+        return GetItem(asked: asked, directory: directory.text, name: name, shown: name, known: JobName(file.job))
+      }
+      ends.append(try get.fetch(items, location))
+    }
+    let bad = ends.filter { $0 != .success }
+    if let worst = bad.first(where: { $0 == .givenUp }) ?? bad.first { throw worst.code }
   }
 }
 

@@ -43,7 +43,9 @@ struct Verify: ParsableCommand {
   var verbose = false
 
   @Argument(
-    help: "Jobs in done, as name, its beginning, a pattern, done/name or the path of the receipt. (default: all)",
+    help: ArgumentHelp(
+      "Jobs in done, as name, its beginning, a pattern, done/name or the path of the receipt; files or directories of "
+        + "gets. (default: all)"),
     completion: JobNameCompletion.kind)
   var names: [String] = []
 
@@ -58,34 +60,56 @@ struct Verify: ParsableCommand {
 
   func run() throws {
     try NamedSpool.refuse(among: names, of: "verify", self.spool)
-    let isCheck = sums == nil && !pieces && !refetch
+    let use = refetch ? SpoolUse.changing : .reading
     let (spools, fetched) =
-      isCheck
-      ? try spool.openAllAndFetched()
-      : (try spool.openAll(for: refetch ? .changing : .reading, done: true), [])
-    let progress = VerifyProgress()
-    var picture = VerifyPicture()
-    let meant = FetchedFiles.meant(by: names, among: fetched)
-    let isRight = names.isEmpty || meant.others.isEmpty || !spools.isEmpty
-    if !isRight { meant.others.forEach { Terminal.error("\(escaped($0)): nothing of this name was fetched here") } }
-    let lists = try isRight && (names.isEmpty || !meant.others.isEmpty) ? receipts(in: spools, meant.others) : []
-    let files = lists.reduce(meant.files.count) { $0 + $1.receipts.count }
-    progress.count { $0.files = files }
-    let fetchedFiles = FetchedFiles(directory: directory, isVerbose: verbose, progress: progress)
-    var rest = meant.files[...]
-    var found = Found()
-    report(calls({ rest.popFirst() }, progress, fetchedFiles.answer), progress, &picture, &found)
-    for (spool, receipts) in lists {
-      report(calls({ receipts.next() }, progress, answers(spool, progress)), progress, &picture, &found)
+      sums == nil && !pieces
+      ? try spool.openAllAndFetched(names, for: use) : (try spool.openAll(for: use, done: true), names.map { _ in [] })
+    let files = fetched.flatMap(\.self)
+    let others = zip(names, fetched).filter { $1.isEmpty }.map(\.0)
+    let isRight = others.isEmpty || !spools.isEmpty
+    if !isRight {
+      let more = others.count > 1 ? ", nor of \(others.count - 1) others" : ""
+      Terminal.error("\(escaped(others[0])): nothing of this name was fetched here\(more)")
     }
+    let lists = try isRight && (names.isEmpty || !others.isEmpty) ? receipts(in: spools, others) : []
+    let places =
+      files.compactMap(\.done.receipt.directory) + lists.filter { $0.receipts.count > 0 }.map(\.spool.location)
+    let progress = VerifyProgress()
+    progress.count { $0.files = lists.reduce(files.count) { $0 + $1.receipts.count } }
+    let found = check(files, lists, progress)
     let (ended, bad, replaced) = (progress.now.ended, progress.now.bad, found.replaced)
-    let others = (replaced > 0 ? ", \(replaced) replaced" : "") + (bad > 0 ? ", \(bad) not" : "")
-    if sums == nil { Terminal.say("\(ended - bad - replaced) sound\(others)") }
+    let flaws = (replaced > 0 ? ", \(replaced) replaced" : "") + (bad > 0 ? ", \(bad) not" : "")
+    if sums == nil { Terminal.say("\(ended - bad - replaced) sound\(flaws)\(Self.told(places))") }
+    if refetch, !found.again.isEmpty {
+      if names.isEmpty, found.missing == files.count {
+        throw ExitStatus.givenUp.after("none of these files is here: if their disk is mounted, name them")
+      }
+      try FetchedFiles.refetch(found.again)
+    }
     if found.isGood, isRight { return }
     if found.isDamaged, !refetch {
       Terminal.error("`spoolrun verify --refetch` has it fetched again, and replaced once it is right", .info)
     }
     throw ExitStatus.givenUp.code
+  }
+
+  /// Where the files were looked for that a person has not named.
+  private static func told(_ places: [String]) -> String {
+    var seen: Set<ExactText> = []
+    let shown = places.filter { seen.insert($0.exact).inserted }.map { escaped($0) }
+    return shown.isEmpty ? "" : ": \(shown.prefix(3).joined(separator: ", "))\(shown.count > 3 ? ", \u{2026}" : "")"
+  }
+
+  private func check(
+    _ files: [GetRecords.Fetched], _ lists: [(spool: Spool, receipts: ReceiptList)], _ progress: VerifyProgress
+  ) -> Found {
+    var (rest, found, picture) = (files[...], Found(), VerifyPicture())
+    let fetchedFiles = FetchedFiles(directory: directory, isVerbose: verbose, progress: progress)
+    report(calls({ rest.popFirst() }, progress, fetchedFiles.answer), progress, &picture, &found)
+    for (spool, receipts) in lists {
+      report(calls({ receipts.next() }, progress, answers(spool, progress)), progress, &picture, &found)
+    }
+    return found
   }
 
   private func receipts(in spools: [Spool], _ names: [String]) throws -> [(spool: Spool, receipts: ReceiptList)] {
@@ -131,6 +155,9 @@ struct Verify: ParsableCommand {
     var isDamaged = false
     /// Payloads that newer jobs have replaced.
     var replaced = 0
+    /// Files of gets.
+    var missing = 0
+    var again: [GetRecords.Fetched] = []
   }
 
   private func report<Item>(
@@ -143,7 +170,9 @@ struct Verify: ParsableCommand {
         if answer.hasText { bar.erase() }
         if let line = answer.line { Terminal.print(line) }
         if let problem = answer.problem { Terminal.error(problem) }
-        if !answer.isGood { found.isGood = false }
+        if let again = answer.again { found.again.append(again) }
+        if answer.isMissing { found.missing += 1 }
+        if !answer.isGood, !refetch || answer.again == nil { found.isGood = false }
         if answer.isDamaged { found.isDamaged = true }
         if answer.isReplaced { found.replaced += 1 }
       }

@@ -154,7 +154,8 @@ import Testing
   @Test(arguments: [
     (["--from", "-", "http://h/a"], "either a list"),
     (["--from", "-", "--name", "x"], "--name, --remote-name and --wait are"),
-    (["--from", "https://h/SHA256SUMS"], "--from takes a file"),
+    (["--from", "https://h/d/SHA256SUMS"], "get https://h/d/SHA256SUMS`, and say `--from SHA256SUMS`"),
+    (["--from", "https://h/d/SHA256SUMS"], "--base https://h/d/`"),
     (["--from", "-", "--size", "5"], "--size belongs to one file"),
     (["--from", "-", "-o", "x"], "--output must be a directory for a list"),
     (["--from", "-", "-o", "../"], "--output: contains"),

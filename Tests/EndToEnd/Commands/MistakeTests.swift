@@ -32,6 +32,9 @@ import Testing
       #expect(
         result.status == .exited(64) && result.errors.contains("did you mean `spoolrun \(command)`?"), "\(result)")
     }
+    let stranger = try await spoolrun("lst", "foo", directory: directory.path)
+    #expect(
+      stranger.status == .exited(64) && stranger.errors.hasPrefix("spoolrun: lst: no such command"), "\(stranger)")
     // A spool may be called so.
     #expect(try await spoolrun("init", "stauts", directory: directory.path).status == .exited(0))
     #expect(try await spoolrun("stauts", "--once", directory: directory.path).status == .exited(0))

@@ -13,7 +13,8 @@ import Testing
   @Test(arguments: [
     ("-c", "goes on"), ("--continue", "goes on"), ("-C-", "goes on"), ("-LO", "redirects"), ("-qO-", "-o FILE"),
     ("-b", "spoolrun add"), ("--input-file=x", "--from"), ("-P", "-o DIR/"), ("-x", "--proxy"), ("-k", "--cacert"),
-    ("-nc", "never fetched again"), ("-N", "--overwrite"),
+    ("-nc", "never fetched again"), ("-N", "--overwrite"), ("--dir=x", "-o DIR/"), ("-d", "-o DIR/"),
+    ("-j4", "leave this out"), ("--checksum=x", "--sha256"),
   ])
   func `an option of theirs is answered in one line, and nothing is done`(option: String, word: String) async throws {
     let server = try simpleServer()
@@ -50,6 +51,17 @@ import Testing
     #expect(server.requests.last?.value("Authorization") == "Basic dXMzcjpzM2MvckB0")
   }
 
+  @Test(.enabled("needs tmux(1)") { try await Need.tmux.isMet() })
+  func `a terminal is asked for the password, and does not show it`() async throws {
+    let server = try simpleServer()
+    let tmux = try await Tmux(columns: 100, rows: 24)
+    try await tmux.type("cd \(here) && \(try productPath("spoolrun")) get -u us3r \(server.url("/a"))")
+    try await tmux.wait(for: "the question") { $0.contains("Password of us3r:") }
+    try await tmux.type("s3cr3t")
+    try await waitUntil("it is fetched") { names(in: here) == ["a"] }
+    #expect(try await !tmux.screen().joined().contains("s3cr3t"))
+  }
+
   @Test func `a proxy is used, and its URL is checked`() async throws {
     let server = try simpleServer()
     let refused = try await get("--proxy", "here", "http://files.invalid/a")
@@ -69,7 +81,8 @@ import Testing
     (["hold"], "name jobs"), (["get", "--bogus", "u"], "unknown option '--bogus'"), (["subscribe"], "name a URL"),
     (["url"], "missing expected"),
     (["status", "--json", "--metrics"], "--metrics and"), (["hold", "-x"], "-x: unknown option"),
-    (["run", "--jobs", "x"], "the value 'x'"),
+    (["run", "--jobs", "x"], "the value 'x'"), (["init", "--group", "x"], "--group: SEVERAL USERS"),
+    (["run", "--mail=x"], "--mail: cron(8)"),
   ])
   func `all errors in a command line have one look`(arguments: [String], start: String) async throws {
     let result = try await spoolrun(arguments)
@@ -80,6 +93,7 @@ import Testing
 
   @Test(arguments: [
     ("version", "--version"), ("unsubscribe", "cancel"), ("log", "status"), ("edit", "url"), ("wget", "get"),
+    ("metrics", "status --metrics"),
   ])
   func `words of others lead to ours`(word: String, command: String) {
     #expect(Suggestion.command(for: word, among: Spoolrun.commandNames) == command)

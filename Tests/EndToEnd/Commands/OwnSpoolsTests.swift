@@ -103,6 +103,80 @@ import Testing
     #expect(try await command("verify").status == .exited(0))
   }
 
+  /// One of them below a directory, all with a digest.
+  private func getList() async throws -> ScriptedServer {
+    let server = try simpleServer()
+    let digest = hex8(independentCRC32(Array("payload\n".utf8)))
+    try writeFile("\(home.path)/list.sfv", Array("a \(digest)\nb \(digest)\nd/c \(digest)\n".utf8))
+    let got = try await get("--from", "../list.sfv", "--base", server.url("/"))
+    #expect(got.status == .exited(0) && fileStatus(spool) == nil, "\(got)")
+    return server
+  }
+
+  @Test func `verify --refetch gets what is wrong again, and nothing else, as its receipt says`() async throws {
+    let server = try await getList()
+    try writeFile("\(here)/a", Array("pay1oad\n".utf8))
+    try #require(unlink("\(here)/d/c") == 0)
+    let found = try await command("verify")
+    #expect(found.status == .exited(1) && found.errors.contains("`spoolrun verify --refetch`"), "\(found)")
+    #expect(server.requests.count == 3)
+    let mended = try await command("verify", "--refetch")
+    #expect(mended.status == .exited(0) && server.requests.count == 5, "\(mended)")
+    #expect(try bytes("a") == Array("payload\n".utf8) && bytes("d/c") == Array("payload\n".utf8))
+    #expect(try await command("verify").status == .exited(0) && fileStatus(spool) == nil)
+  }
+
+  @Test func `verify --refetch takes nothing else than what was fetched`() async throws {
+    let asked = Counter()
+    let server = try ScriptedServer { _, reply in
+      try reply.respond("200 OK", body: Array(asked.next() == 1 ? "payload\n".utf8 : "pay2oad\n".utf8))
+    }
+    #expect(try await get(server.url("/a?token=s3cret")).status == .exited(0))
+    let damaged = Array("pay1oad\n".utf8)
+    try writeFile("\(here)/a", damaged)
+    let result = try await command("verify", "--refetch", "\(here)/a", directory: "/")
+    #expect(result.status == .exited(1) && result.errors.contains("mismatch"), "\(result)")
+    #expect(try bytes("a") == damaged && server.requests.count > 1)
+    let noted = try names(in: "\(personal)/got").map {
+      String(decoding: try readFile("\(personal)/got/\($0)"), as: UTF8.self)
+    }
+    #expect(!noted.joined().contains("s3cret"))
+    // Of a disk that is not mounted, nothing is there.
+    try #require(unlink("\(here)/a") == 0)
+    let gone = try await command("verify", "--refetch")
+    #expect(gone.status == .exited(1) && gone.errors.contains("if their disk is mounted, name them"), "\(gone)")
+  }
+
+  @Test func `paths of files and directories are known from anywhere, and several strangers are told once`()
+    async throws
+  {
+    _ = try await getList()
+    for name in ["here", "here/d", "here/d/c", "here/a", "\(here)/b"] {
+      let sound = try await command("verify", "-v", name, directory: home.path)
+      #expect(sound.status == .exited(0) && sound.output.contains("\(here)/"), "\(name): \(sound)")
+      #expect(sound.output.split(separator: "\n").count == (name == "here" ? 3 : 1), "\(name): \(sound)")
+    }
+    let story = try await command("explain", "here/d/c", directory: home.path)
+    #expect(story.status == .exited(0) && story.output.hasPrefix("d/c: fetched 20"), "\(story)")
+    let strangers = try await command("verify", "x", "y", "z")
+    #expect(strangers.status == .exited(1) && strangers.errors.split(separator: "\n").count == 1, "\(strangers)")
+    #expect(strangers.errors.contains("x: nothing of this name was fetched here, nor of 2 others"), "\(strangers)")
+    // What a spool beside the files still has.
+    let server = try simpleServer()
+    #expect(try await get("--once", server.url("/e"), server.url("/503")).status == .exited(75))
+    let left = try await command("verify", "-v", "here/e", "here/a", directory: home.path)
+    #expect(left.status == .exited(0) && left.output.split(separator: "\n").count == 2, "\(left)")
+  }
+
+  @Test func `get --overwrite leaves alone what is there with its declared digest`() async throws {
+    let server = try await getList()
+    try writeFile("\(here)/a", Array("pay1oad\n".utf8))
+    let mended = try await get("--overwrite", "--from", "../list.sfv", "--base", server.url("/"))
+    #expect(mended.status == .exited(0) && server.requests.count == 4, "\(mended)")
+    #expect(try bytes("a") == Array("payload\n".utf8))
+    #expect(try await get("--overwrite", server.url("/b")).status == .exited(0) && server.requests.count == 5)
+  }
+
   @Test func `verify checks the files of gets that have more to do`() async throws {
     let server = try simpleServer()
     #expect(try await get("--once", server.url("/a"), server.url("/b"), server.url("/503")).status == .exited(75))

@@ -37,8 +37,24 @@ import Testing
     }
     let server = try simpleServer()
     let got = try await get("--overwrite", "-o", "null", server.url("/a"))
-    #expect(got.status == .exited(1) && got.errors.contains("is no regular file, and is not overwritten"), "\(got)")
+    #expect(got.status == .exited(64) && got.errors.contains("-o null: nothing of a file is shown"), "\(got)")
     #expect((fileStatus(path)?.st_mode ?? 0) & S_IFMT == S_IFCHR && server.requests.isEmpty)
+  }
+
+  @Test func `no download takes the place of a link to a pipe, or of an open file`() async throws {
+    try #require(mkfifo("\(here)/pipe", 0o600) == 0 && symlink("pipe", "\(here)/link") == 0)
+    let server = try simpleServer()
+    for output in ["pipe", "link", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"] {
+      // A program that had the fault would replace this machine's /dev/stdout.
+      let overwrite = output.hasPrefix("/") ? [] : ["--overwrite"]
+      let got = try await start(overwrite + ["-o", output, server.url("/a")]).result()
+      #expect(got.status == .exited(64) && got.errors.contains("-o \(output): nothing of a file is shown"), "\(got)")
+    }
+    try #require(symlink("\(here)/pipe", store.path("files/a")) == 0)
+    try store.drop("a", "url: \(server.url("/a"))\noverwrite: yes\n")
+    let run = try await spoolrun("--once", store.root)
+    #expect(run.status == .exited(1) && run.errors.contains("is no regular file, and is not overwritten"), "\(run)")
+    #expect((fileStatus(store.path("files/a"))?.st_mode ?? 0) & S_IFMT == S_IFLNK && server.requests.isEmpty)
   }
 
   @Test func `a symbolic link is followed`() async throws {

@@ -178,7 +178,8 @@ import Testing
       done: 2026-01-02T03:04:05Z attempts=1 output=x
 
       """
-    try GetRecords(state, system: System(hook: probe)).note([(FileName(job), parsed(text).journal)], in: parent)
+    let fetched = try #require(GetRecords.Fetched(FileName(job), parsed(text)))
+    try GetRecords(state, system: System(hook: probe)).note([fetched], in: parent)
   }
 
   /// As of two hosts that have one home.

@@ -241,6 +241,10 @@ struct VerifyAnswer: Sendable {
   var isGood = true
   /// The payload is missing, has changed or cannot be read.
   var isDamaged = false
+  /// A file of a get is not there.
+  var isMissing = false
+  /// A file that `verify --refetch` gets itself.
+  var again: GetRecords.Fetched?
   var isAgain = false
   /// A newer job has replaced the payload.
   var isReplaced = false
