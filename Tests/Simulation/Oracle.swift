@@ -171,7 +171,8 @@ final class Oracle {
       cancellers.contains(world.currentName), let id = Self.id(in: file.bytes)
     {
       // Whoever is about to complete a move by link and unlink removes its other name.
-      let isHalf = file.links > 0
+      // And whoever is about to replace a claim by a rename may bring it back: a known hole.
+      let isHalf = file.links > 0 || world.isReplacing || replaced.contains(id)
       if isHalf || places()[id] == nil { jobs[id, default: Job()].isCancelled = isHalf ? nil : true }
       world.tell("job \(id) cancelled")
     }
@@ -181,9 +182,13 @@ final class Oracle {
       let file = changes.first(where: { $0.inode == nil })?.former, let id = Self.id(in: file.bytes)
     {
       jobs[id, default: Job()].isCancelled = nil
+      if world.isReplacing { replaced.insert(id) }
     }
     check(changed)
   }
+
+  /// Jobs that were to be cancelled while a process was about to replace a claim.
+  private var replaced: Set<Int> = []
 
   /// After a power cut, a removal that was not made durable may be undone.
   func powerWasCut() {

@@ -92,6 +92,7 @@ final class World: @unchecked Sendable {
   private(set) lazy var inotify = SimulatedInotify(self)
   var generator: SeededGenerator
   private var processes: [Process] = []
+  var isReplacing: Bool { processes.contains { $0.isReplacing } }
   private var threads: [SimulatedThread] = []
   /// No two processes have the same number, and so no two workers the same name.
   private var started = 0

@@ -70,9 +70,23 @@ extension JobMoves {
       {
         return
       }
-      try spool.remove(claim, of: own)
+      try withdraw(claim, own)
     }
     throw SpoolError(call: .rename, path: claim.display, errno: .noSuchFileOrDirectory)
+  }
+
+  /// Removes a claim's file, also if somebody has just taken it to `tmp/` by mistake and gives it its name again.
+  private func withdraw(_ claim: Path, _ own: FileStatus) throws(SpoolError) {
+    for _ in 0..<50 {
+      try spool.remove(claim, of: own)
+      var isTaken = false
+      for name in try spool.list(.tmp) where !isTaken {
+        isTaken = try spool.status(.tmp, name)?.isSameFile(as: own) ?? false
+      }
+      guard isTaken else { break }
+      Host.current.wait(milliseconds: 20)
+    }
+    try spool.remove(claim, of: own)
   }
 }
 
