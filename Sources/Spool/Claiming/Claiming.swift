@@ -143,8 +143,10 @@ extension Claims {
     if !candidate.isNamed {
       // Before the rename: with the time of its last change, a claim would look like a dead worker's to others. See
       // ``Leases/beat(of:)`` for a file that somebody else has as well. A frozen worker's, before others take it, too.
-      let isOwn = spool.believesJournal(of: candidate.status) && candidate.status.links == 1
-      if isOwn || candidate.formerOwner == .mayWake { try spool.touch(candidate.lock) }
+      let isDrop =
+        candidate.origin.takesDrops && spool.believesJournal(of: candidate.status)
+        && candidate.status.links == 1
+      if candidate.isOurs || isDrop || candidate.formerOwner == .mayWake { try spool.touch(candidate.lock) }
       do throws(SpoolError) {
         try spool.system.rename(spool.root, source, target)
       } catch  where error.isImmovable {

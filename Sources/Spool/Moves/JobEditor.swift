@@ -78,7 +78,7 @@ struct JobEditor {
     // No worker takes either file until this is over. Where it sees no lock, the exchange shows that it was faster.
     _ = try fresh.lock()
     var lock = try spool.system.open(spool.root, place.path, Spool.jobFlags)
-    // Another edit lasts for milliseconds. While one stands still, its text may be in the job's place and give way again.
+    // Another edit lasts for milliseconds. While one stands still, its text may have the job's name and give way again.
     guard try lock.lock(within: 2000, every: 20) || isLocked else { throw Self.isBusy(place) }
     let now = try lock.status()
     // By its name as well: the lock may have been another edit's, which has replaced the file.
@@ -180,6 +180,7 @@ struct JobEditor {
     let claim = Path(.cur, ClaimName.fileName(job, spool.owner))
     try spool.system.rename(spool.root, place.path, claim)
     do throws(SpoolError) {
+      guard isMovedByNobody(try spool.system.status(spool.root, claim), file) else { throw Self.hasMoved(place) }
       if target.path != place.path, try spool.system.statusIfPresent(spool.root, target.path) != nil {
         throw SpoolError(call: .rename, path: target.display, errno: .fileExists)
       }

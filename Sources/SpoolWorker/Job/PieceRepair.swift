@@ -59,7 +59,6 @@ final class PieceRepair: RunningTransfer {
     if !hasParts, others.count < failures.count, others.allSatisfy(\.isServerAway) {
       try await data.cutBack(to: range(left[0]).lowerBound)
     }
-    if !hasParts, !others.isEmpty { return others }
     let reason = "\(left.count) pieces are wrong, the first of them piece \(left[0] + 1) of \(list.count)"
     return [Failure(.wrongPiece, reason)] + others
   }

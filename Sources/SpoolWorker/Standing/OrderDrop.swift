@@ -1,4 +1,5 @@
 internal import Spool
+internal import SystemPackage
 internal import Transfer
 
 /// Drops a job for each new entry of a standing order's list, and gives jobs that failed the links that the list has
@@ -56,7 +57,11 @@ struct OrderDrop: Sendable {
       to: file.urls, shownURL: shown, isSame: false, isOffered: file.isInTheClear(besides: lists)
     ) { JobPlan.output(of: $0) }
     let name = OrderJobs.name(of: order, file.key).fileName
-    if case .relinked = try Steering(spool).relink(name, in: nil, relinking) { return true }
+    do throws(SpoolError) {
+      if case .relinked = try Steering(spool).relink(name, in: nil, relinking) { return true }
+    } catch  where error.errno == .textFileBusy {
+      // The next check tries again.
+    }
     return false
   }
 

@@ -203,6 +203,9 @@ struct ListArguments: ParsableArguments {
     guard let from, from.utf8.contains("://".utf8) else { return }
     let url = shownURL(from)
     let name = url.utf8.reversed().prefix { $0 != 0x2F }.count
+    if name == 0 {
+      throw ValidationError("--from takes a file: fetch the list by `spoolrun get -o FILE \(escaped(url))`")
+    }
     let (base, list) = (escaped(url.utf8.dropLast(name)), escaped(url.utf8.suffix(name)))
     throw ValidationError(
       "--from takes a file: fetch it by `spoolrun get \(escaped(url))`, and say `--from \(list)`, of a list of "

@@ -86,7 +86,9 @@ struct GetOrder {
     if old.request.urls.first?.text.exact != request.urls.first?.text.exact {
       // The job is called after the URL of this command, so `spoolrun url` has given it another one since.
       (request.urls, request.resolve) = (old.request.urls, old.request.resolve)
-      Terminal.error("\(escaped(item.shown)): goes on with the URL that `spoolrun url` has given it", .info)
+      if old.request.urls.first.map({ shownURL($0.text) }) != request.urls.first.map({ shownURL($0.text) }) {
+        Terminal.error("\(escaped(item.shown)): goes on with the URL that `spoolrun url` has given it", .info)
+      }
     }
     let news = old.request.text.exact == request.text.exact ? nil : request.text
     switch place.directory {

@@ -54,8 +54,7 @@ struct Clean: ParsableCommand {
     let isAboutGets = spool.location == nil && SpoolOpening.isAboutGets
     // First of all, root becomes the person.
     if isAboutGets, PersonalSpool.location != nil { _ = try PersonalSpool.become(ownerOf: nil) }
-    var paths = FetchedPaths()
-    let hasFetched = try isAboutGets && !paths.files(at: ".").isEmpty
+    let hasFetched = try isAboutGets && !OwnSpools.fetched(into: (try? realPath(".")) ?? "").isEmpty
     let spools = try SpoolOpening.openAll(spool.location, for: .changing, mayBeNone: hasFetched)
     if hasFetched {
       let missing = try OwnSpools.forgetMissing(isDry: dryRun)

@@ -1,6 +1,8 @@
 internal import ArgumentParser
+internal import Glibc
 internal import Spool
 internal import SpoolStatus
+internal import SpoolWorker
 internal import Transfer
 
 /// Compares the files that gets have fetched into a directory with what was noted, where their spools are gone. On any
@@ -27,7 +29,9 @@ struct FetchedFiles: Sendable {
     }
     let flaw: String
     switch check {
-    case .missing: flaw = "missing" + (directory == nil ? "; `spoolrun clean` in its directory forgets it" : "")
+    case .missing:
+      flaw =
+        "missing" + (directory == nil ? "; `spoolrun clean` in \(escaped(receipt.directory ?? "")) forgets it" : "")
     case .changed(let mismatch): flaw = "changed: \(mismatch.text)"
     case .unreadable(let error): flaw = "unreadable: \(error.errno)"
     case .present, .sound:
@@ -50,14 +54,24 @@ struct FetchedFiles: Sendable {
     try Libcurl.loadOrExit()
     let get = try Get.parse([])
     var ends: [ExitStatus] = []
-    for (directory, files) in Dictionary(grouping: files, by: { ($0.done.receipt.directory ?? "").exact }) {
+    let directories = Dictionary(grouping: files) { ($0.done.receipt.directory ?? "").exact }
+    for (directory, files) in directories.sorted(by: { $0.key.text < $1.key.text }) where StopSignals.last == 0 {
       let items = try files.map { file in
-        var asked = try JobRequest(urls: [file.asked ?? ""], given: [])
+        let urls = [file.asked, file.url].compactMap { $0 }
+        var asked = try JobRequest(urls: urls[0].exact == urls.last?.exact ? [urls[0]] : urls, given: [])
         (asked.overwrite, asked.expected) = (true, file.done.verified.expectation)
         let name = file.done.receipt.output
+        var status = stat()
+        if stat("\(directory.text)/\(name)", &status) == 0 {
+          asked.mode = PayloadMode(String(status.st_mode & 0o777, radix: 8))
+        }
         return GetItem(asked: asked, directory: directory.text, name: name, shown: name, known: JobName(file.job))
       }
-      ends.append(try get.fetch(items, location))
+      do {
+        ends.append(try get.fetch(items, location))
+      } catch let status as ExitCode {
+        ends.append(ExitStatus(rawValue: status.rawValue) ?? .givenUp)
+      }
     }
     let bad = ends.filter { $0 != .success }
     if let worst = bad.first(where: { $0 == .givenUp }) ?? bad.first { throw worst.code }

@@ -81,7 +81,8 @@ struct Verify: ParsableCommand {
     let flaws = (replaced > 0 ? ", \(replaced) replaced" : "") + (bad > 0 ? ", \(bad) not" : "")
     if sums == nil { Terminal.say("\(ended - bad - replaced) sound\(flaws)\(Self.told(places))") }
     if refetch, !found.again.isEmpty {
-      if names.isEmpty, found.missing == files.count {
+      let isEach = files.count <= names.count && !names.contains { $0.isEmpty || isDirectory($0) }
+      if !isEach, found.missing == files.count {
         throw ExitStatus.givenUp.after("none of these files is here: if their disk is mounted, name them")
       }
       try FetchedFiles.refetch(found.again)

@@ -58,8 +58,8 @@ import Testing
     ["--once", "SPOOL", "another"], ["--once", "--spool", "SPOOL", "SPOOL"],
     ["add"], ["add", "--spool", "SPOOL", "no-url"],
     ["add", "--spool", "SPOOL", "http://h/a", "--size", "x"],
-    // To wget and curl these are two files.
-    ["add", "--spool", "SPOOL", "http://h/a", "http://h/b"],
+    // Two files.
+    ["add", "--spool", "SPOOL", "--size", "1", "http://h/a", "http://h/b"],
   ])
   func usage(arguments: [String]) async throws {
     let spool = try TemporarySpool()
