@@ -116,13 +116,14 @@ import Testing
   @Test func `verify --refetch gets what is wrong again, and nothing else, as its receipt says`() async throws {
     let server = try await getList()
     try writeFile("\(here)/a", Array("pay1oad\n".utf8))
-    try #require(unlink("\(here)/d/c") == 0)
+    try #require(chmod("\(here)/a", 0o600) == 0 && unlink("\(here)/d/c") == 0)
     let found = try await command("verify")
     #expect(found.status == .exited(1) && found.errors.contains("`spoolrun verify --refetch`"), "\(found)")
     #expect(server.requests.count == 3)
     let mended = try await command("verify", "--refetch")
     #expect(mended.status == .exited(0) && server.requests.count == 5, "\(mended)")
     #expect(try bytes("a") == Array("payload\n".utf8) && bytes("d/c") == Array("payload\n".utf8))
+    #expect(fileStatus("\(here)/a").map { $0.st_mode & 0o777 } == 0o600)
     #expect(try await command("verify").status == .exited(0) && fileStatus(spool) == nil)
   }
 
@@ -143,8 +144,10 @@ import Testing
     #expect(!noted.joined().contains("s3cret"))
     // Of a disk that is not mounted, nothing is there.
     try #require(unlink("\(here)/a") == 0)
-    let gone = try await command("verify", "--refetch")
-    #expect(gone.status == .exited(1) && gone.errors.contains("if their disk is mounted, name them"), "\(gone)")
+    for isNamed in [false, true] {
+      let gone = try await isNamed ? command("verify", "--refetch", here) : command("verify", "--refetch")
+      #expect(gone.status == .exited(1) && gone.errors.contains("if their disk is mounted, name them"), "\(gone)")
+    }
   }
 
   @Test func `paths of files and directories are known from anywhere, and several strangers are told once`()
