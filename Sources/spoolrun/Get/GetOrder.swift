@@ -84,11 +84,12 @@ struct GetOrder {
     }
     var request = request
     if old.request.urls.first?.text.exact != request.urls.first?.text.exact {
-      // The job is called after the URL of this command, so `spoolrun url` has given it another one since.
-      (request.urls, request.resolve) = (old.request.urls, old.request.resolve)
-      if old.request.urls.first.map({ shownURL($0.text) }) != request.urls.first.map({ shownURL($0.text) }) {
+      // What was noted for `verify --refetch` lacks query and login.
+      if old.request.urls.first.map({ shownURL($0.text) })?.exact != request.urls.first?.text.exact {
         Terminal.error("\(escaped(item.shown)): goes on with the URL that `spoolrun url` has given it", .info)
       }
+      // The job is called after the URL of this command, so `spoolrun url` has given it another one since.
+      (request.urls, request.resolve) = (old.request.urls, old.request.resolve)
     }
     let news = old.request.text.exact == request.text.exact ? nil : request.text
     switch place.directory {
