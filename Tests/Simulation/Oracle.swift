@@ -170,8 +170,8 @@ final class Oracle {
     if changes.count == 1, let change = changes.first, change.inode == nil, let file = change.former,
       cancellers.contains(world.currentName), let id = Self.id(in: file.bytes)
     {
-      // Whoever is about to complete a move by link and unlink removes its other name.
-      // And whoever is about to replace a claim by a rename may bring it back: a known hole.
+      // Whoever is about to complete a move by link and unlink removes its other name. Whoever is about to replace a
+      // claim by a rename may bring the job back: a known hole.
       let isHalf = file.links > 0 || world.isReplacing || replaced.contains(id)
       if isHalf || places()[id] == nil { jobs[id, default: Job()].isCancelled = isHalf ? nil : true }
       world.tell("job \(id) cancelled")

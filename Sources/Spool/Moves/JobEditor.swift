@@ -27,7 +27,7 @@ struct JobEditor {
     if try JobMoves(spool).completeInterruptedMove(at: place) { throw Self.hasMoved(place) }
     let idle = try stop(place)
     do throws(SpoolError) {
-      // The worker that ran it may still write its last line. If that worker is stopped, it may never release it.
+      // The worker that ran it may still write its last line. If it is stopped, it may keep its lock for ever.
       let isStopped = idle != place
       if try !waitUntilUnlocked(idle), !isStopped { throw Self.isBusy(place) }
       return try replaceText(of: idle, to: home, modified: modified, locked: isStopped) { (old) throws(SpoolError) in

@@ -56,7 +56,7 @@ struct Subscribe: ParsableCommand {
         Terminal.print(order.display)
         let text = try JobSearch(spool).job(known.directory, known.name)
         let change =
-          text.map { $0.request.text == request.text } ?? true
+          text.map { $0.request.text.exact == request.text.exact } ?? true
           ? "" : " with other options: to change them, cancel it and subscribe again"
         return Terminal.error("\(order.display): already there, as \(known.display); nothing is changed\(change)")
       }

@@ -127,20 +127,21 @@ struct GetOrder {
   /// - Returns: nil to fetch the file, or to let the worker compare it with what is declared now.
   private func check() throws(SpoolError) -> GetEnd? {
     guard let newest = try newest() else { return nil }
-    // To fetch again what has a declared digest could only give the same bytes.
     let isSame = newest.verified.expectation.meets(request.expected)
-    if request.overwrite == true, request.expected.digests.isEmpty || !isSame { return nil }
+    // To replace a sound file that has a declared digest could only give the same bytes.
+    let replaces = request.overwrite == true
+    if replaces, request.expected.digests.isEmpty || !isSame { return nil }
     let found: PayloadCheck
     do throws(SpoolError) {
       found = try OutputRoot(item.directory, spool: spool).check(newest.receipt, newest.verified)
     } catch {
-      if request.overwrite == true { return nil }
+      if replaces { return nil }
       // The other files of the command are none the worse for it.
       return .refused("is there, but cannot be compared with its receipt: \(error); remove it, or use --overwrite")
     }
     switch found {
     case .missing: return nil
-    case .changed where request.overwrite == true, .unreadable where request.overwrite == true: return nil
+    case .changed where replaces, .unreadable where replaces: return nil
     case .changed(let mismatch):
       return .refused(
         "is there, but has changed since it was fetched (\(mismatch.text)): remove it, or use --overwrite")
