@@ -178,6 +178,8 @@ struct JobEditor {
       throw SpoolError(call: .rename, path: place.display, errno: .invalidArgument)
     }
     let claim = Path(.cur, ClaimName.fileName(job, spool.owner))
+    // An edit of this process that failed may have left its claim there.
+    if try spool.system.statusIfPresent(spool.root, claim) != nil { throw Self.isBusy(place) }
     try spool.system.rename(spool.root, place.path, claim)
     do throws(SpoolError) {
       guard isMovedByNobody(try spool.system.status(spool.root, claim), file) else { throw Self.hasMoved(place) }
@@ -189,9 +191,11 @@ struct JobEditor {
       try? spool.moveNoReplace(claim, place.path)
       throw error
     }
-    do throws(SpoolError) { try spool.moveNoReplace(claim, target.path) } catch  where error.errno == .fileExists {
-      // A worker would run the job if it stayed a claim.
-      try spool.putBack(claim, at: target.path)
+    // A worker would run the job if it stayed a claim.
+    do throws(SpoolError) { try spool.moveNoReplace(claim, target.path) } catch {
+      if error.errno == .fileExists { return try spool.putBack(claim, at: target.path) }
+      try spool.moveNoReplace(claim, place.path)
+      throw error
     }
   }
 
@@ -223,11 +227,11 @@ struct JobEditor {
 
   /// The directory as well, for workers of other hosts: they look at its time.
   func touch(_ place: JobPlace) throws(SpoolError) {
-    try spool.system.open(spool.root, place.path, O_RDONLY | Spool.jobFlags).touch()
+    try spool.touch(spool.system.open(spool.root, place.path, O_RDONLY | Spool.jobFlags))
     if spool.kind.isLocal { return }
     // If it is another user's, they find the job with their next pass.
     try orNil(
-      spool.system.open(spool.root, Path(place.directory), O_RDONLY | O_DIRECTORY).touch(),
+      spool.touch(spool.system.open(spool.root, Path(place.directory), O_RDONLY | O_DIRECTORY)),
       on: .permissionDenied, .notPermitted)
   }
 
