@@ -417,16 +417,17 @@ extension Spool {
   /// where nobody else sees it, and looked at again.
   /// - Parameter isDouble: the job must keep another name. One in `tmp/` does not count: a dropper is about to remove
   ///   it. Without the second look, two processes that see each other's name would both remove theirs.
-  /// - Returns: whether the job has lost this name.
+  /// - Returns: whether this call has removed the name.
   @discardableResult
   func remove(_ path: Path, of job: FileStatus, isDouble: Bool = false) throws(SpoolError) -> Bool {
-    guard try system.statusIfPresent(root, path)?.isSameFile(as: job) == true else { return true }
+    guard try system.statusIfPresent(root, path)?.isSameFile(as: job) == true else { return false }
     if isDouble, try !hasOtherName(job, than: path) { return false }
     let former = temporary(FileName("moved"))
     do throws(SpoolError) {
       try system.rename(root, path, former)
     } catch {
-      if isDouble, error.errno != .noSuchFileOrDirectory { throw error }
+      if error.errno == .noSuchFileOrDirectory { return false }
+      if isDouble { throw error }
       try system.unlink(root, path, of: job)
       return true
     }

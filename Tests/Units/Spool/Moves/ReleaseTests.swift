@@ -6,6 +6,22 @@ import Testing
 
 /// `release`, while the worker that had the job lets go of it.
 @Suite struct ReleaseTests {
+  /// A worker takes the job between a person's look and the removal: the job is found again, and removed.
+  @Test func aJobThatWasTakenAtThatMomentIsCancelled() throws {
+    let files = try TemporarySpool()
+    try files.drop("a", "https://host/a\n")
+    let hook = Probe.once(.rename, "new/a tmp/") {
+      _ = rename(files.path("new/a"), files.path("cur/a:alpha.9.00000009"))
+      return nil
+    }
+    let spool = try Spool(
+      files.root, owner: WorkerID(host: "alpha", process: 42, tag: 1), boot: "b", system: System(hook: hook))
+    guard case .removed(let place) = try Steering(spool).perform(.cancel, FileName("a")) else {
+      return #expect(Bool(false), "removed")
+    }
+    #expect(place.directory == .cur && files.places(of: "a") == [])
+  }
+
   /// In `new/`, a file that a worker or its child still has open for writing would seem half written, and be left for
   /// later.
   @Test func itWaitsUntilNobodyHasTheJobOpen() throws {
