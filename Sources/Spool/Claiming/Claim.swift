@@ -32,6 +32,10 @@ package final class Claim {
   package internal(set) var lostWrites: SpoolError?
   /// Bytes of the job file up to which it is not to be compacted again.
   var compactsBeyond: Int64 = 0
+  /// The inode of the data that its journal names.
+  private var data: UInt64?
+  /// The directory that its last move led to; nil while it is still to come.
+  package private(set) var endDirectory: Directory?
   /// The `started:` line that its journal got since it was claimed, without the newline.
   private(set) var begun: [UInt8]?
   /// Its name in ``Spool/namesInHand``; nil after its last move.
@@ -68,6 +72,7 @@ package final class Claim {
     (self.isRequeueNoted, self.formerOwner, self.spool, self.job) = (isRequeueNoted, formerOwner, spool, job)
     (self.origin, self.files, self.text, self.knownSince) = (origin, files, text, knownSince)
     end = files.identity.size
+    data = text.journal.data.part
     // If a person's last line has no newline, it is kept for them to read. A torn journal line does not count.
     needsNewline = text.hasTornTail && !text.isTornByWorker(in: origin) && !isRequeueNoted
     takeInHand(files.file.path.name)
@@ -123,6 +128,7 @@ package final class Claim {
     needsNewline = false
     end += Int64(bytes.count)
     if case .started = line { begun = Array(text[..<(text.count - 1)]) }
+    if case .response(_, _, let part) = line { data = part }
   }
 
   /// Makes the job with its journal durable. Its name becomes durable with the directory.
@@ -174,14 +180,35 @@ package final class Claim {
   package func finish() throws(SpoolError) { try move(to: .done) }
 
   private func move(to directory: Directory) throws(SpoolError) {
-    job = try JobMoves(spool).moveNumbered(path, job, to: directory, hasData: !isStandingOrder)
+    job = try JobMoves(spool).moveNumbered(path, job, to: directory, data: data)
+    endDirectory = directory
     takeInHand(nil)
     try files.close()
   }
 
-  /// Whether data of the job's name may be another job's.
-  package func hasNamesake() throws(SpoolError) -> Bool {
-    try JobSearch(spool).hasNamesake(job, otherThan: identity.inode)
+  /// Whether data of the job's name is this job's: its journal names it, or no other job can have made it. The journal
+  /// names the data only when a response has come: a worker that made it or copied it may have ended before.
+  package func owns(data inode: UInt64) throws(SpoolError) -> Bool {
+    if inode == data { return true }
+    return try !JobSearch(spool).hasNamesake(job, otherThan: identity.inode)
+  }
+
+  /// The data that the job has; nil if there is none, or if that of its name is another job's.
+  package func dataStatus() throws(SpoolError) -> FileStatus? {
+    guard let found = try spool.status(.partial, job.part), try owns(data: found.inode) else { return nil }
+    return found
+  }
+
+  /// Removes the job's data, which is not open here.
+  /// - Parameter payload: of the job. Data that is the same file is the job's own, even if a worker that was frozen
+  ///   still has it locked.
+  package func removeData(publishedAs payload: FileStatus? = nil) throws(SpoolError) {
+    let path = Path(.partial, job.part)
+    _ = try JobData(spool).withIdleData(path, or: payload) { (status) throws(SpoolError) in
+      var isOwn = payload?.isSameFile(as: status) == true
+      if !isOwn { isOwn = try owns(data: status.inode) }
+      if isOwn { try spool.system.unlink(spool.root, path) }
+    }
   }
 
   /// Takes another name within `cur/`, because the job's own is an older job's.

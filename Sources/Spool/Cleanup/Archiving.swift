@@ -34,7 +34,7 @@ extension Archive {
       let job = JobName(Spool.archiveName)
     {
       // The receipt of a job of this name.
-      _ = try JobMoves(spool).moveNumbered(Self.directory, job, to: .done, hasData: false)
+      _ = try JobMoves(spool).moveNumbered(Self.directory, job, to: .done, data: nil)
     }
     if try spool.system.makeDirectoryIfMissing(spool.root, Self.directory) { try spool.flush(.done).run() }
     // Not `done/` as well: receipts that were moved may not be durable by their new names yet.

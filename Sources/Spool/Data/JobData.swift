@@ -25,15 +25,6 @@ package struct JobData {
     }
   }
 
-  /// Removes the data of a job that the caller has claimed without opening the data. Data that another worker has
-  /// locked stays: while there was none, its job may have got the same name.
-  /// - Parameter payload: of the job's payload. Data that is the same file is the job's own, even if a worker that was
-  ///   frozen still has it locked.
-  package func removeData(of job: JobName, publishedAs payload: FileStatus? = nil) throws(SpoolError) {
-    let path = Path(.partial, job.part)
-    _ = try withIdleData(path, or: payload) { (_) throws(SpoolError) in try spool.system.unlink(spool.root, path) }
-  }
-
   /// Calls `body` with the data's status while the data is locked.
   /// - Parameter known: of a file whose lock does not count.
   /// - Returns: nil if there is no data, or another process has it.

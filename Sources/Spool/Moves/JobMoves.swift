@@ -9,14 +9,14 @@ struct JobMoves {
 
   /// Renames the job file at `path` into `directory`, numbered where its name is taken: nothing there is ever replaced.
   /// The job's data goes along.
-  /// - Parameter hasData: whether data of its name is its own; a standing order has none.
+  /// - Parameter data: the inode of its data; nil if it has none. Other data of its name is another job's.
   /// - Returns: the name that the job got.
-  func moveNumbered(_ path: Path, _ job: JobName, to directory: Directory, hasData: Bool) throws(SpoolError) -> JobName
+  func moveNumbered(_ path: Path, _ job: JobName, to directory: Directory, data: UInt64?) throws(SpoolError) -> JobName
   {
     var (target, owner) = (job, job)
     while true {
       // A job that is done has no data, and data of its name may be another worker's.
-      if target != owner, directory != .done, hasData { try moveData(of: owner, to: target) }
+      if target != owner, directory != .done, let data { try moveData(data, of: owner, to: target) }
       owner = target
       do throws(SpoolError) {
         try spool.moveNoReplace(path, Path(directory, target.fileName))
@@ -44,10 +44,10 @@ struct JobMoves {
     }
   }
 
-  private func moveData(of job: JobName, to target: JobName) throws(SpoolError) {
+  private func moveData(_ data: UInt64, of job: JobName, to target: JobName) throws(SpoolError) {
     let path = Path(.partial, job.part)
-    _ = try JobData(spool).withIdleData(path) { (_) throws(SpoolError) in
-      try spool.moveNoReplace(path, Path(.partial, target.part))
+    _ = try JobData(spool).withIdleData(path) { (status) throws(SpoolError) in
+      if status.inode == data { try spool.moveNoReplace(path, Path(.partial, target.part)) }
     }
   }
 }

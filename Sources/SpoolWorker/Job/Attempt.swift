@@ -203,11 +203,12 @@ extension Attempt {
 extension Attempt {
   private func end(_ cause: any Error) async -> AttemptEnd {
     await checkpointer.finish()
-    var ending = Ending.decide(cause, ownership, fullTrust)
+    var (ending, problem) = (Ending.decide(cause, ownership, fullTrust), Ending.problem(cause))
     while true {
       do {
-        return try await perform(ending, Ending.problem(cause))
+        return try await perform(ending, problem)
       } catch {
+        if !claim.isOpen { problem = error }
         // A person can move or remove the job between any two steps. Then the attempt ends because of that, and the
         // error is no failure.
         let next = Ending.decide(cause, ownership, fullTrust)
@@ -232,9 +233,20 @@ extension Attempt {
     case .park(let reason): return try park(reason)
     case .wait(let wait): return try self.wait(wait)
     case .letGo(let owner): return try letGo(owner)
-    case .doubtDone: return AttemptEnd(.done, problem: problem)
+    case .doubtMove: return doubtMove(problem)
     case .leaveReceipt: return AttemptEnd(.waiting, problem: problem)
     }
+  }
+
+  /// The claim's file is in its new place, but what was written to it may be lost (close(2), on a network file system).
+  private func doubtMove(_ problem: any Error) -> AttemptEnd {
+    let fate: AttemptEnd.Fate = [.done: .done, .failed: .givenUp][claim.endDirectory] ?? .waiting
+    // A full disk stops no other job.
+    guard fate != .done, (problem as? SpoolError)?.isLackOfSpace == true else {
+      return AttemptEnd(fate, problem: problem)
+    }
+    log(Event("broken", .error, job: name, Fields().with("reason", "\(problem)")))
+    return AttemptEnd(fate)
   }
 
   // MARK: failure
@@ -242,7 +254,7 @@ extension Attempt {
   private func fail(_ failure: Failure) async throws -> AttemptEnd {
     try data?.dropData(after: failure.code)
     // Data of an earlier attempt, from before `max-size` was lowered.
-    if data == nil, failure.code == .tooLarge { try JobData(claim.spool).removeData(of: claim.job) }
+    if data == nil, failure.code == .tooLarge { try claim.removeData() }
     let record = try write(failure)
     // Before the job appears in its new directory, where another worker may claim it: a claim without data starts from
     // 0.
@@ -310,10 +322,7 @@ extension Attempt {
   /// Moves a job whose failure is recorded, if a crash came between the record and the move.
   private func finishRecordedFailure() async throws -> AttemptEnd {
     let journal = claim.text.journal
-    let spool = claim.spool
-    if let data = try spool.status(.partial, claim.job.part), data.size == 0 {
-      try JobData(spool).removeData(of: claim.job)
-    }
+    if try claim.dataStatus()?.size == 0 { try claim.removeData() }
     let job = name
     let record = journal.attempts.lastFailure ?? Fields()
     let retry = record["retry"].flatMap { Timestamp($0) }

@@ -150,7 +150,7 @@ struct Commit {
     if let part {
       try part.remove()
     } else {
-      try JobData(spool).removeData(of: claim.job, publishedAs: outputs.opened().status(plan.output))
+      try claim.removeData(publishedAs: outputs.opened().status(plan.output))
     }
     // Before the move, because a job that is done is not processed again. If this fails, the sweep removes the file
     // later. Data that was replaced by a response of another kind stays for a person to examine, until `spoolrun clean`
@@ -208,7 +208,7 @@ struct Commit {
       throw Failure(.badOutput, "\(escaped(plan.output.text)) is no regular file, and is not overwritten")
     }
     let journal = claim.text.journal
-    let data = try spool.status(.partial, claim.job.part)
+    let data = try claim.dataStatus()
     // A new job that is to replace a file must replace it, even if older data with the job's name is the same inode as
     // that file.
     let isNew = overwrites && claim.origin.takesNewJobs && journal.isEmpty
@@ -268,7 +268,7 @@ extension Commit {
   private func wasDone(_ own: Journal.Verified) throws(SpoolError) -> Bool {
     let journal = claim.text.journal
     if journal.publication.published == nil { return false }
-    let data = try claim.spool.status(.partial, claim.job.part)
+    let data = try claim.dataStatus()
     return data.map { $0.inode != own.part && $0.inode != journal.data.part } ?? true
   }
 }

@@ -109,22 +109,20 @@ struct DataRecovery {
     throw Failure(.io, "no free name for the data beside \(claim.job.display)")
   }
 
-  /// Whether the file at the data's name is the one that the job's journal names, or no other job can have made it. The
-  /// journal names the data only when a response has come: a worker that made it or copied it may have ended before.
-  private func mayBeOwnData() throws(SpoolError) -> Bool {
-    guard let found = try spool.status(.partial, claim.job.part), found.isRegular else { return false }
-    if found.inode == claim.text.journal.data.part { return true }
-    return try !claim.hasNamesake()
-  }
+  private func mayBeOwnData() throws(SpoolError) -> Bool { try claim.dataStatus()?.isRegular ?? false }
 
+  /// - Returns: nil if another process has the data, or another job.
   private func openOnce(isOwnersFrozen: Bool = false) throws -> PartFile? {
     // After a power cut the journal may lack the line about the temporary name, although the name itself is durable.
-    try PartFile.open(
+    let part = try PartFile.open(
       claim.job, in: spool, digests: digests, pieces: plan.pieces, own: claim.text.journal.data.part,
       isOwnersFrozen: isOwnersFrozen || claim.formerOwner == .mayWake
     ) { inode in
       try environment.outputs(of: plan).opened().removeTemporaries(beside: plan.output, of: [inode])
     }
+    // While this job had no data, another one may have got its name, and may wait there with data of its own.
+    guard let part, try part.isNew || claim.owns(data: part.inode) else { return nil }
+    return part
   }
 
   /// - Returns: where the digests continue; nil if the data before the mark is not what was written.

@@ -10,8 +10,8 @@ enum Ending {
   case wait(JobWait)
   /// It is no longer this worker's. Leave the job where it is; if a person removed it, remove its data, too.
   case letGo(Claim.Ownership)
-  /// The job is in `done/`, but the move may not be durable.
-  case doubtDone
+  /// The last move is made, but may not be durable, or what was written before it is lost.
+  case doubtMove
   /// The receipt is written, and only the move to `done/` is left, for whoever can make it.
   case leaveReceipt
 
@@ -22,7 +22,7 @@ enum Ending {
   ///   - ownership: nil after the claim's last move.
   ///   - trust: how far the attempt's writes are trusted.
   static func decide(_ cause: any Error, _ ownership: Claim.Ownership?, _ trust: Trust) -> Ending {
-    guard var owner = ownership else { return .doubtDone }
+    guard var owner = ownership else { return .doubtMove }
     // As a tick saw it, even if the file is back in its place by now.
     if owner == .ours, case .notOurs(let seen)? = cause as? JobStop { owner = seen }
     guard owner == .ours else { return .letGo(owner) }
@@ -61,7 +61,7 @@ enum Ending {
   var needsClaim: Bool {
     switch self {
     case .fail, .park, .wait: true
-    case .letGo, .doubtDone, .leaveReceipt: false
+    case .letGo, .doubtMove, .leaveReceipt: false
     }
   }
 }

@@ -102,7 +102,7 @@ import Testing
     let rival = try fixture.another(host: "beta")
     let taken = try Claims(rival).claim(FileName("a:alpha.42.00000001"), from: .cur, now: .now() + Leases(rival).length)
       .claim()
-    try JobData(rival).removeData(of: taken.job, publishedAs: try rival.system.status(AT_FDCWD, Path(payload)))
+    try taken.removeData(publishedAs: try rival.system.status(AT_FDCWD, Path(payload)))
     #expect(fixture.files.names("partial") == (isPublished ? [] : ["a.part"]))
     try part.close()
   }

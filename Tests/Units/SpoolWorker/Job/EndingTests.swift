@@ -14,7 +14,7 @@ import Testing
     case .park: "park"
     case .wait: "wait"
     case .letGo(let owner): "\(owner)"
-    case .doubtDone: "doubtDone"
+    case .doubtMove: "doubtMove"
     case .leaveReceipt: "leaveReceipt"
     }
   }
@@ -39,7 +39,7 @@ import Testing
       #expect(name(cause, .changed) == "changed")
       #expect(name(cause, .takenOver) == "takenOver")
       #expect(name(cause, .removed) == "removed")
-      #expect(name(cause, nil) == "doubtDone")
+      #expect(name(cause, nil) == "doubtMove")
       #expect(name(cause, .removed, .lost(error)) == "removed")
     }
   }
