@@ -20,10 +20,10 @@ package struct JobText: Sendable {
   package private(set) var hasTornTail = false
   /// Whether the tail is the beginning of a journal line, or zeros that a power cut left in its place: the file got its
   /// length, but not its data.
-  package var tornTailIsJournal: Bool { hasTornTail && !journal.isEmpty || tailBeginsJournal }
+  package var tornTailIsJournal: Bool { !isTooLong && (hasTornTail && !journal.isEmpty || tailBeginsJournal) }
   private var tailBeginsJournal = false
 
-  /// The request is longer than ``maximumRequest``; the rest was not read.
+  /// The request is longer than ``maximumRequest``; the rest, which is the torn tail then, was not read.
   package private(set) var isTooLong = false
 
   private var bareURLs = 0
@@ -59,7 +59,7 @@ package struct JobText: Sendable {
   /// has a journal may have a torn line from a person, who still writes it or was interrupted. Any other job was whole
   /// when it was claimed.
   func isTornByWorker(in origin: Directory) -> Bool {
-    origin.takesDrops ? tailBeginsJournal && !journal.isEmpty : tornTailIsJournal
+    tornTailIsJournal && (!origin.takesDrops || tailBeginsJournal && !journal.isEmpty)
   }
 
   /// Why a job that is too long was given up is what its last line says.

@@ -121,6 +121,11 @@ import Testing
     #expect(try fixture.files.lines("failed/x").last?["reason"]?.contains("64 KiB") == true)
     let text = try #require(try JobSearch(fixture.spool).job(.failed, FileName("x")))
     #expect(text.journal.attempts.lastFailure?["reason"]?.contains("64 KiB") == true, "`status` says it")
+    // What was not read is no torn line.
+    let size = try fixture.text("failed/x").utf8.count
+    #expect(rename(fixture.files.path("failed/x"), fixture.files.path("partial/x")) == 0)
+    #expect(try fixture.outcome("x", from: .partial, secondsLater: 100).defect != nil)
+    #expect(try fixture.text("failed/x").utf8.count > size)
   }
 
   @Test(arguments: [
