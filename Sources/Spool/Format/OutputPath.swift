@@ -47,6 +47,8 @@ package struct OutputPath: Sendable, Hashable {
         return "contains `\(component)`: it may not leave the output directory"
       }
       if component.utf8.count > 255 { return "contains a name of over 255 bytes" }
+      // The spool of a `get`, or a name that a commit gives for a moment.
+      if component.utf8.starts(with: ".spoolrun".utf8) { return "contains `\(component)`, which is spoolrun's own" }
     }
     return nil
   }

@@ -263,7 +263,7 @@ import Testing
     for place in [".spoolrun/new/x", "sub/.spoolrun/new/x"] {
       try writeFile("\(home.path)/x.sfv", Array("\(place) \(crc)\n".utf8))
       let result = try await get("--from", "\(home.path)/x.sfv", "--base", server.url("/"))
-      #expect(result.status == .exited(64) && result.errors.contains("may go into a .spoolrun"), "\(result)")
+      #expect(result.status == .exited(64) && result.errors.contains("which is spoolrun's own"), "\(result)")
     }
   }
 

@@ -115,6 +115,7 @@ import Testing
     "a\u{7f}",
     // A slash and a mark are one character to Swift, and two to the kernel.
     "../\u{301}x", "a/../\u{301}x", "a/\u{301}/..", "..%\u{301}/../\u{301}",
+    ".spoolrun/new/x", "a/.spoolrun/x", ".spoolrun-1-2",
     "../../etc/x", String(repeating: "n", count: 256), String(repeating: "d/", count: 2000) + "x",
     String(repeating: "d/", count: 32) + "x",
   ])
