@@ -33,6 +33,13 @@ package struct Archive: Sendable {
     try entries().filter { $0.bytes.suffix(7).elementsEqual(".tsv.gz".utf8) }.map(Self.directory.appending)
   }
 
+  /// Whether it has a receipt of this name.
+  package func contains(_ name: FileName) throws(SpoolError) -> Bool {
+    var isThere = false
+    try eachPath(named: [name]) { (_, _) in isThere = true }
+    return isThere
+  }
+
   /// Hands the path of each receipt to `body`, the oldest month first. Whoever reads `done/` too reads it before: a
   /// receipt that moves meanwhile is seen twice then, by the same inode, and not missed.
   /// - Parameters:

@@ -116,8 +116,9 @@ struct OrderedJobs {
     if let links = stuck[key] { return .stuck(links) }
     if !isOpen { return .underway }
     do {
-      guard let place = try JobSearch(spool).place(of: OrderJobs.name(of: order, key)) else { return .gone }
-      return place.directory == .done ? .done : .underway
+      let name = OrderJobs.name(of: order, key)
+      if let place = try JobSearch(spool).place(of: name) { return place.directory == .done ? .done : .underway }
+      return try Archive(spool).contains(name.fileName) ? .done : .gone
     } catch {
       // The next check looks again.
       return .underway

@@ -78,6 +78,20 @@ import Testing
     #expect(try await check(spool).status == .exited(0) && server.media.count == 4)
   }
 
+  @Test func `an entry whose receipt was archived is not fetched again by another link`() async throws {
+    let server = try FeedServer(feed(("1", "/1")))
+    let spool = try TemporarySpool()
+    try spool.order("pod", "url: \(server.url("/list"))\nevery: 6h\nfirst: all\noutput: p/\n")
+    _ = try await check(spool)
+    let receipt = try #require(spool.names("done").first)
+    try setModificationTime(spool.path("done/\(receipt)"), secondsFromNow: -10_000)
+    #expect(try await spoolrun("clean", "--archive", "1h", spool.root).status == .exited(0))
+    #expect(spool.names("done") == ["archive"])
+    server.put(feed(("1", "/cdn/1")))
+    let result = try await check(spool)
+    #expect(result.status == .exited(0) && server.media == ["/1"], "\(result)")
+  }
+
   /// A board without a clock starts with any time.
   @Test(arguments: [(300, true), (6, false)]) func `a time further ahead than the next check can be counts as due`(
     days: Int, isDue: Bool
