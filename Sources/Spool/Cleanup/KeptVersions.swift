@@ -122,7 +122,7 @@ package struct KeptVersions {
       old = isStopped() ? [] : old.dropFirst(read.count)
       // Hooks may take all files elsewhere: nothing is removed then, and the jobs need not be read for it.
       if read.allSatisfy({ isGone($0.1) }), !isAnyThere(kept) { continue }
-      var holders = try holders()
+      var holders = try holders(of: Set(read.flatMap { [[$0.0.receipt.output.exact], $0.0.receipt.place] }))
       for (version, look) in read {
         if let outcome = remove(version, look, &holders, kept) { outcomes.append(outcome) }
       }
@@ -189,13 +189,14 @@ package struct KeptVersions {
   }
 
   /// Which jobs have an output, by it and its directory, or want it, by the output alone: whichever root they name.
-  private func holders() throws(SpoolError) -> [[ExactText?]: Set<Path>] {
+  /// - Parameter outputs: only of these, because a spool may have a million receipts.
+  private func holders(of outputs: Set<[ExactText?]>) throws(SpoolError) -> [[ExactText?]: Set<Path>] {
     var found: [[ExactText?]: Set<Path>] = [:]
     func note(_ path: Path, _ text: JobText, isDone: Bool) {
       let publication = text.journal.publication
       let receipt = publication.receipt?.place
       let wanted = isDone ? [] : [publication.undelivered?.output, output(text.request)].map { $0.map { [$0.exact] } }
-      for key in [receipt] + wanted { if let key { found[key, default: []].insert(path) } }
+      for case let key? in [receipt] + wanted where outputs.contains(key) { found[key, default: []].insert(path) }
     }
     for directory in JobSearch.directories {
       try JobSearch(spool).eachJob(in: directory) { note($0.path, JobText($0.bytes), isDone: directory == .done) }

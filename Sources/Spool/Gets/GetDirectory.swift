@@ -319,7 +319,7 @@ package final class GetDirectory {
       return false
     } catch  where error.errno == .noSuchFileOrDirectory {
       // Another command has removed it.
-    } catch  where strange.contains(error.errno) {
+    } catch  where strange.contains(error.errno) && error.path == formerPath(entry).display {
       // Something else has its name, which says nothing of the spool.
       return true
     }

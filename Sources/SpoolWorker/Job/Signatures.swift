@@ -262,7 +262,8 @@ struct OpenPGPStatus {
 
 extension Timestamp {
   fileprivate init?(signed text: some StringProtocol) {
-    guard let seconds = decimal(text).flatMap({ Int64(exactly: $0) }) else { return nil }
+    // Records have years of four digits.
+    guard let seconds = decimal(text).flatMap({ Int64(exactly: $0) }), seconds < 253_402_300_800 else { return nil }
     self.init(seconds: seconds)
   }
 }

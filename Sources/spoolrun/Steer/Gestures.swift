@@ -15,6 +15,8 @@ private struct GestureRun {
 
   init(_ gesture: Gesture, _ spool: Spool, isVerbose: Bool) {
     (self.gesture, self.spool, self.isVerbose) = (gesture, spool, isVerbose)
+    // Times that it sets are due by the file system's clock.
+    try? spool.learnClock()
   }
 
   /// Tells a person how many jobs were changed.
