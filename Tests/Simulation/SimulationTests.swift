@@ -222,6 +222,8 @@ import Testing
     (411, false),
     // There, a worker's claim of a file that it has still to copy looks like a frozen worker's.
     (282, false),
+    // The disk is full when an edit is about to give its claim back; the next edit has a claim of that name.
+    (4483, false),
     // An edit takes a job from its worker by link; the move is completed for it, and the worker claims the job again.
     (7905, false),
     // A worker takes the new name of a half move out of `cur/`, which a person has moved on, for half a claim; then
