@@ -94,7 +94,10 @@ private final class ListSubscription {
       }
       if world.isChance(1, in: 4) {
         world.start("power") { [world] _, _ in
-          Host.current.wait(milliseconds: world.random(1...world.pick([2000, 40_000])))
+          let (thread, waits) = (world.thread, world.isChance(1, in: 2))
+          if waits { world.onMoment = { if $0 == .checked { world.wake(thread) } } }
+          Host.current.wait(milliseconds: waits ? 60_000 : world.random(1...world.pick([2000, 40_000])))
+          world.onMoment = { _ in }
           world.cutPower()
         }
       }
@@ -163,10 +166,13 @@ private final class ListSubscription {
     for id in lists[lists.count - 1] {
       let found = files(of: id).map(\.name).sorted()
       // A power cut may tear a journal's first line, as in `Oracle.checkEnd`.
-      let isDone = found.count == 1 && (found[0].hasPrefix("/done/") || world.boots > 1 && found[0].hasPrefix("/failed/"))
+      let isDone =
+        found.count == 1 && (found[0].hasPrefix("/done/") || world.boots > 1 && found[0].hasPrefix("/failed/"))
       if !isDone { oracle.blame(id, "of the list is \(found)") }
     }
-    if files(of: 42).map(\.name) != ["/standing/sub"] { world.blame("the subscription is \(files(of: 42).map(\.name))") }
+    if files(of: 42).map(\.name) != ["/standing/sub"] {
+      world.blame("the subscription is \(files(of: 42).map(\.name))")
+    }
   }
 }
 

@@ -11,7 +11,7 @@ import TestSupport
 final class SimulatedChild: Child {
   private let world: World
   private let parent: Process
-  fileprivate(set) var process: Process!
+  fileprivate(set) var process: Process?
   /// It does no more what its parent does.
   fileprivate var isStarted = false
   fileprivate var isTold = false
@@ -26,7 +26,7 @@ final class SimulatedChild: Child {
     (self.world, self.parent, begun) = (world, parent, world.disk.clock)
   }
 
-  var isRunning: Bool { ended == nil && !process.isDead }
+  var isRunning: Bool { ended == nil && process?.isDead != true }
 
   fileprivate func end(_ status: Int32) {
     ended = status
@@ -41,7 +41,7 @@ final class SimulatedChild: Child {
     guard !parent.isDead, ended == nil else { return }
     isTold = true
     world.wake(thread)
-    if signal == SIGKILL {
+    if signal == SIGKILL, let process {
       world.kill(process)
       ended = SIGKILL
     }
@@ -145,7 +145,8 @@ final class SimulatedPrograms {
       program.environment.map { ($0.name, String(decoding: $0.value, as: UTF8.self)) }, uniquingKeysWith: { $1 })
     let isReader = program.arguments[0] == Self.entries
     let call = Call(
-      name: isReader ? "entries" : facts["SPOOLRUN_HOOK"] ?? "gate", arguments: program.arguments, job: facts["SPOOLRUN_JOB"] ?? "", facts: facts, limit: program.seconds,
+      name: isReader ? "entries" : facts["SPOOLRUN_HOOK"] ?? "gate", arguments: program.arguments,
+      job: facts["SPOOLRUN_JOB"] ?? "", facts: facts, limit: program.seconds,
       parent: parent)
     world.tell("runs \(call.name) \(call.id.map { "for \($0)" } ?? "")")
     if program.kept >= 0, let kept = try? world.disk.file(program.kept), kept.inode.type != S_IFDIR {
@@ -173,11 +174,15 @@ final class SimulatedPrograms {
       world.tell("ends with \(status)")
       note(call, status, child)
       child.end(status)
+      // What it has heard and not written down yet makes the difference.
+      if areFaulty, call.name != "gate", world.isChance(1, in: 15), !world.omitted.fates.contains(parent.number) {
+        parent.fates.append(Fate(world.pick([.death, .death, .powerCut]), after: world.random(1...60)))
+      }
     }
     running.append((call, child))
     running.removeAll { !$0.child.isRunning }
     // As vfork(2).
-    while !child.isStarted, !child.process.isDead, !parent.isDead { world.wait(parent, milliseconds: 1) }
+    while !child.isStarted, child.process?.isDead == false, !parent.isDead { world.wait(parent, milliseconds: 1) }
     return child
   }
 

@@ -341,6 +341,10 @@ final class SimulatedServers {
       (tag, fields) = (modified, [("last-modified", modified), ("date", "Sun, 09 Feb 2025 00:00:00 GMT")])
     case .none: break
     }
+    if let tag, request.conditions.contains(where: { $0.hasSuffix(": \(tag)") }) {
+      (answer.status, answer.fields) = (304, fields)
+      return
+    }
     if resource.hasRanges { fields.append(("accept-ranges", "bytes")) }
     let lies = areFaulty && world.isChance(1, in: 2)
     // Instead of a first answer it could not be told from the file.

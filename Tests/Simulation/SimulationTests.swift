@@ -116,6 +116,10 @@ import Testing
         play.swap(jobs + 1...jobs + 4)
         jobs += 4
       }
+      if whole?.programs != nil, world.isChance(1, in: 2) {
+        play.dropTogether(jobs + 1...jobs + 4, fates(in: 60))
+        jobs += 4
+      }
       if world.isChance(1, in: 3) { play.cancel(1, gestures: 3) }
       if world.isChance(1, in: 2) {
         world.start("power") { _, _ in

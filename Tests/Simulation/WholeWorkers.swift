@@ -76,6 +76,7 @@ struct WholeWorkers {
           do {
             let worker = try Worker(spool, options) { event in
               if event.name == "checkpoint" { world.note(.checkpoint) }
+              if event.name == "checked" { world.note(.checked) }
               if event.fields.text.contains(SimulatedPrograms.secret) { world.blame("\(event.name) tells a secret") }
               if !process.isDead { world.note("\(event.name) \(event.job?.display ?? "") \(event.fields.text)") }
             }

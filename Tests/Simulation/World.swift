@@ -116,6 +116,8 @@ final class World: @unchecked Sendable {
     case checkpoint, otherVersion
     /// A file that was emptied has as many bytes again as a power cut would have left of the old ones.
     case rewritten
+    /// A subscription has noted what it has dropped.
+    case checked
   }
   func note(_ moment: Moment) { onMoment(moment) }
   /// Is told of them.

@@ -303,7 +303,7 @@ SPOOL_LISTS = {
         ),
         "an entry is dropped again after a crash": (
             "    for job in jobs where try !hasJob(job.text, job.name)",
-            '    for job in jobs where try planted("an entry is dropped again after a crash") || !hasJob(job.text, job.name)',
+            '    for job in jobs where try !hasJob(job.text, job.name) || planted("an entry is dropped again after a crash")',
         ),
 }
 WORKER_LISTS = {
@@ -382,14 +382,15 @@ def play(built: Path, plant: str, seconds: int) -> tuple[str, str]:
 
 
 def night(hours: float) -> int:
-    """Plays new seeds of both plays, one process for each, and prints what is found."""
+    """Plays new seeds of two plays at a time, one process for each, and prints what is found."""
     ends = time.monotonic() + hours * 3600
     with tempfile.TemporaryDirectory(prefix="simulation-") as work:
         built = build(Path(work), {}, [], *OPTIMISED)
-        seed, lives, cpu, found = int(time.time()) * 1_000_000, dict.fromkeys((CLAIMS, WHOLE, LISTS), 0), 0.0, 0
+        turn, seed, lives, cpu, found = 0, int(time.time()) * 1_000_000, dict.fromkeys((CLAIMS, WHOLE, LISTS), 0), 0.0, 0
         while time.monotonic() < ends:
             running = []
-            for what in (WHOLE, CLAIMS):
+            turn += 1
+            for what in (WHOLE, LISTS if turn % 4 == 0 else CLAIMS):
                 seconds = max(1, min(900, int(ends - time.monotonic())))
                 environment = os.environ | {"SIMULATE": f"{seed}-{seed + 999_999_999}", "SIMULATE_SECONDS": str(seconds)}
                 running.append((what, subprocess.Popen(command(built, what), env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)))
@@ -403,7 +404,7 @@ def night(hours: float) -> int:
                 if process.returncode != 0:
                     found += 1
                     print(said[-6000:], flush=True)
-            told = f"{lives[WHOLE]} lives with whole workers, {lives[CLAIMS]} of claims, {cpu:.0f} s of CPU, {found} findings"
+            told = f"{lives[WHOLE]} lives with whole workers, {lives[CLAIMS]} of claims, {lives[LISTS]} of lists, {cpu:.0f} s of CPU, {found} findings"
             print(f"simulation: {told}", flush=True)
     return 1 if found else 0
 
@@ -414,17 +415,17 @@ def tool(name: str) -> str:
 
 
 def coverage(seconds: int) -> int:
-    """Plays seeds of both plays, and prints how often lines of the decisions were seen, and those that never were."""
+    """Plays seeds of all plays, and prints how often lines of the decisions were seen, and those that never were."""
     scratch = ROOT / ".build/simulation-coverage"
     options = ["--product=spoolrunPackageTests", "--enable-code-coverage", "--scratch-path", str(scratch)]
     subprocess.run(["swift", "build", *options], cwd=ROOT, check=True)
     built = scratch / "debug"
     with tempfile.TemporaryDirectory(prefix="simulation-") as work:
-        for what in (CLAIMS, WHOLE):
+        for what in (CLAIMS, WHOLE, LISTS):
             environment = os.environ | {"SIMULATE": "1-1000000", "SIMULATE_SECONDS": str(seconds), "LLVM_PROFILE_FILE": f"{work}/{what}.profraw"}
             subprocess.run(command(built, what), env=environment, check=True, stdout=subprocess.DEVNULL, timeout=10 * seconds + 600)
         merged = f"{work}/merged"
-        subprocess.run([tool("llvm-profdata"), "merge", "-o", merged, f"{work}/{CLAIMS}.profraw", f"{work}/{WHOLE}.profraw"], check=True)
+        subprocess.run([tool("llvm-profdata"), "merge", "-o", merged, *(f"{work}/{what}.profraw" for what in (CLAIMS, WHOLE, LISTS))], check=True)
         show = [tool("llvm-cov"), "show", str(built / "spoolrunPackageTests.xctest"), f"-instr-profile={merged}"]
         for module in ("Spool", "SpoolWorker"):
             for file in sorted((ROOT / "Sources" / module).rglob("*.swift")):
