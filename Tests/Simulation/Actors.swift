@@ -87,6 +87,22 @@ struct Play {
     }
   }
 
+  /// As `add --from` does.
+  func dropTogether(_ ids: ClosedRange<Int>, _ fates: [Fate] = []) {
+    start("dropper \(ids.lowerBound)", fates) { spool, process in
+      pause(upTo: 20_000)
+      let group = try GroupDrop(spool, groupSize: world.random(1...4))
+      for id in ids {
+        if let list = pieces(id) { try PieceLists(spool).keep(list) }
+        try group.drop(Array((Oracle.text(id) + more(id)).utf8), as: JobName(FileName(world.pick(names)))!)
+      }
+      try group.finish()
+      if process.isDead { return }
+      world.tell("dropped \(ids) together")
+      ids.forEach(oracle.acknowledge)
+    }
+  }
+
   /// As by cp(1) or an editor, perhaps another user's: a file in `new/` that is whole only after a while.
   func write(_ id: Int) {
     start("writer \(id)") { spool, process in

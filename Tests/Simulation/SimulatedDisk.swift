@@ -294,10 +294,33 @@ final class SimulatedDisk {
 
   func close(_ number: Int32) throws(Failure) {
     guard let file = open.removeValue(forKey: number) else { throw fail(EBADF) }
-    if file.writes { tell(IN_CLOSE_WRITE, of: file) }
+    if isCopied(file) {
+      if file.lock != LOCK_UN { onLockLeft(file) }
+    } else if file.writes {
+      tell(IN_CLOSE_WRITE, of: file)
+    }
   }
 
+  /// A child has the open files of its parent until ``exec(_:)``.
+  func fork(_ process: Int, to child: Int) { copies[child] = open.values.filter { $0.process == process } }
+
+  func exec(_ child: Int) {
+    for file in copies.removeValue(forKey: child) ?? []
+    where file.writes && !isCopied(file) && !open.values.contains(where: { $0 === file }) {
+      tell(IN_CLOSE_WRITE, of: file)
+    }
+  }
+
+  private var copies: [Int: [OpenFile]] = [:]
+  private func isCopied(_ file: OpenFile) -> Bool {
+    !copies.isEmpty && copies.values.contains { $0.contains { $0 === file } }
+  }
+  private var allOpen: [OpenFile] { Array(open.values) + copies.values.joined() }
+  /// Called when a process closes a file whose lock a child of it keeps.
+  var onLockLeft: (OpenFile) -> Void = { _ in }
+
   func closeAll(of process: Int) {
+    exec(process)
     for (number, file) in open.sorted(by: { $0.key < $1.key }) where file.process == process {
       open[number] = nil
       if file.writes { tell(IN_CLOSE_WRITE, of: file) }
@@ -322,7 +345,7 @@ final class SimulatedDisk {
     if wanted == file.lock { return }
     // The old lock is given back first.
     file.lock = LOCK_UN
-    let others = open.values.filter { $0 !== file && $0.inode === file.inode }.map(\.lock)
+    let others = allOpen.filter { $0 !== file && $0.inode === file.inode }.map(\.lock)
     if wanted == LOCK_EX, others.contains(where: { $0 != LOCK_UN }) { throw fail(EWOULDBLOCK) }
     if wanted == LOCK_SH, others.contains(LOCK_EX) { throw fail(EWOULDBLOCK) }
     file.lock = wanted
@@ -356,7 +379,7 @@ final class SimulatedDisk {
   func probeLease(_ number: Int32) throws(Failure) {
     let file = try file(number)
     guard file.inode.type == S_IFREG else { throw fail(EINVAL) }
-    if open.values.contains(where: { $0.inode === file.inode && $0.writes }) { throw fail(EAGAIN) }
+    if allOpen.contains(where: { $0.inode === file.inode && $0.writes }) { throw fail(EAGAIN) }
   }
 
   func write(_ bytes: UnsafeRawBufferPointer, to file: OpenFile, at offset: Int) throws(Failure) -> Int {
@@ -498,7 +521,7 @@ final class SimulatedDisk {
 
   /// Closes all files, and loses some of what was not made durable.
   func cutPower(_ random: inout some RandomNumberGenerator) {
-    open = [:]
+    (open, copies) = ([:], [:])
     let end = keeping == .all ? pending.count : Int.random(in: 0...pending.count, using: &random)
     var undone: Set<[UInt8]> = []
     for (index, changes) in pending.enumerated() {

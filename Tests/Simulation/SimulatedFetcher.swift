@@ -49,7 +49,11 @@ final class SimulatedFetcher: Fetcher {
     }
     if process.isDead { return FetchResult(end: failure(.cut, url)) }
     let id = (Int(url.lastPathSegment ?? "") ?? 0) - 1_000_000
-    let answer = servers.answer(request, host: url.host, id: id)
+    var answer = servers.answer(request, host: url.host, id: id)
+    if let status = world.programs?.judge(url, id, process) {
+      answer.failure = nil
+      (answer.status, answer.fields, answer.body) = (status, [("content-length", "0")], [])
+    }
     let range = request.rangeStart.map { " from \($0)\(request.rangeEnd.map { " to \($0)" } ?? "")" } ?? ""
     let what = answer.failure.map { "\($0)" } ?? "\(answer.status), \(answer.body.count) bytes, \(answer.end)"
     world.tell("\(url.host) is asked for \(id)\(range): \(what)")

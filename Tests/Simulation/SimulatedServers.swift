@@ -49,6 +49,8 @@ final class SimulatedServers {
     let places: [String]
     /// Whether the servers behind a name have different versions, as long as there are faults.
     let alternates: Bool
+    /// The bytes of each version; empty where chance makes them.
+    var texts: [[UInt8]] = []
   }
 
   private let world: World
@@ -106,7 +108,7 @@ final class SimulatedServers {
 
   func began(_ job: UInt64?, of id: Int, at host: String, _ process: Process) {
     // A job that goes on to its other server keeps its slot.
-    if id > 0, hasMirror(id) { return }
+    if id > 0, hasMirror(id) || host == "l" { return }
     requests.append((process, job, host, id))
     let others = requests.filter { !$0.process.isDead && $0.host == host }
     let jobs = Set(others.map { [UInt64($0.process.number), $0.job ?? 0] })
@@ -229,6 +231,7 @@ final class SimulatedServers {
 
   /// Bytes of a version: those of two versions differ in one block only, wherever it lies.
   static func bytes(_ resource: Resource, _ version: Version, _ range: Range<Int>) -> [UInt8] {
+    if !resource.texts.isEmpty { return Array(resource.texts[Int(version.number) - 1][range]) }
     let blocks = max(1, (version.size + blockSize - 1) / blockSize)
     let own = Int(UInt64(resource.id) &* 7919 &+ version.number &* 31) % blocks
     return range.map { index in
@@ -337,6 +340,10 @@ final class SimulatedServers {
     case .lastModified:
       (tag, fields) = (modified, [("last-modified", modified), ("date", "Sun, 09 Feb 2025 00:00:00 GMT")])
     case .none: break
+    }
+    if let tag, request.conditions.contains(where: { $0.hasSuffix(": \(tag)") }) {
+      (answer.status, answer.fields) = (304, fields)
+      return
     }
     if resource.hasRanges { fields.append(("accept-ranges", "bytes")) }
     let lies = areFaulty && world.isChance(1, in: 2)

@@ -45,7 +45,8 @@ import Testing
     let spool = world.disk.root.entries[Array("spool".utf8)]!.inode
     let oracle = Oracle(world, spool: spool)
     var play = Play(world, oracle, kind)
-    let whole = isWhole ? WholeWorkers(play, spool: spool) : nil
+    // Those that found something before there were any keep their stories.
+    let whole = isWhole ? WholeWorkers(play, spool: spool, hasPrograms: seed % 4 == 3) : nil
     if let whole { (play.more, play.pieces) = ({ whole.more($0) }, { whole.servers.declaredPieces($0) }) }
     var jobs = 0
     let isCalm = world.isChance(1, in: 4)
@@ -115,6 +116,10 @@ import Testing
         play.swap(jobs + 1...jobs + 4)
         jobs += 4
       }
+      if whole?.programs != nil, world.isChance(1, in: 2) {
+        play.dropTogether(jobs + 1...jobs + 4, fates(in: 60))
+        jobs += 4
+      }
       if world.isChance(1, in: 3) { play.cancel(1, gestures: 3) }
       if world.isChance(1, in: 2) {
         world.start("power") { _, _ in
@@ -149,6 +154,7 @@ import Testing
       world.run()
     }
     oracle.checkEnd()
+    whole?.programs?.checkEnd()
     // They have each other.
     oracle.onChange = { _ in }
     world.forgetListeners()
@@ -182,15 +188,15 @@ import Testing
   private static var secondsOfCPU: Double { Double(clock()) / Double(CLOCKS_PER_SEC) }
 
   /// SIMULATE=N plays that seed and tells its story; SIMULATE=N-M plays those until one fails, for SIMULATE_SECONDS of
-  /// CPU at most.
+  /// CPU at most; SIMULATE=N-M-K plays each K-th.
   func playSeeds(
     _ usual: ClosedRange<UInt64>, _ play: @escaping @Sendable (UInt64, _ reduces: Bool) throws -> (Outcome, Omitted)
   ) async throws {
     let wanted = Self.numbers("SIMULATE")
-    let seeds = wanted.isEmpty ? usual : wanted[0]...wanted[wanted.count - 1]
+    let seeds = wanted.isEmpty ? usual : wanted[0]...wanted[min(wanted.count, 2) - 1]
     let end = Self.numbers("SIMULATE_SECONDS").first.map { Self.secondsOfCPU + Double($0) }
     var (played, jobs, calls) = (0, 0, 0)
-    for seed in seeds {
+    for seed in stride(from: seeds.lowerBound, through: seeds.upperBound, by: wanted.count > 2 ? Int(wanted[2]) : 1) {
       // A play blocks its thread for seconds, and the pool that other tests need has two.
       let (outcome, omitted) = try await onThread { try play(seed, wanted.count == 1) }
       (played, jobs, calls) = (played + 1, jobs + outcome.jobs, calls + outcome.calls)

@@ -18,16 +18,19 @@ struct WholeWorkers {
   private var oracle: Oracle { play.oracle }
   private var files: SimulatedDisk.Inode? { spool.entries[Array("files".utf8)]?.inode }
   private let spool: SimulatedDisk.Inode
+  /// nil where there are no hooks and gates.
+  let programs: SimulatedPrograms?
   /// Changes the options of a worker.
   var tune: (inout WorkerOptions) -> Void = { _ in }
 
-  init(_ play: Play, spool: SimulatedDisk.Inode) {
+  init(_ play: Play, spool: SimulatedDisk.Inode, hasPrograms: Bool = false) {
     self.play = play
     self.spool = spool
     servers = SimulatedServers(play.world)
     chunkSize = UInt64(play.world.pick([1000, 16_384, 100_000]))
     checkpointBytes = UInt64(play.world.pick([1000, 20_000, 1 << 20]))
     connections = play.world.pick([1, 1, 2, 4])
+    programs = hasPrograms ? SimulatedPrograms(play, servers, spool: spool) : nil
     oracle.onChange = { [self] in look($0) }
   }
 
@@ -37,6 +40,7 @@ struct WholeWorkers {
     if let digest = servers.declaredDigest(id) { lines += "crc32: \(digest)\n" }
     if let pieces = servers.declaredPieces(id) { lines += "pieces: \(pieces.key.text)\n" }
     if servers.hasMirror(id) { lines += "url: http://mirror/\(1_000_000 + id)\n" }
+    lines += programs?.line(of: id) ?? ""
     return lines
   }
 
@@ -72,6 +76,8 @@ struct WholeWorkers {
           do {
             let worker = try Worker(spool, options) { event in
               if event.name == "checkpoint" { world.note(.checkpoint) }
+              if event.name == "checked" { world.note(.checked) }
+              if event.fields.text.contains(SimulatedPrograms.secret) { world.blame("\(event.name) tells a secret") }
               if !process.isDead { world.note("\(event.name) \(event.job?.display ?? "") \(event.fields.text)") }
             }
             worker.signals = StopSignals(SimulatedSurroundings.stopSignals) { process.isDead || process.isTold }
@@ -96,7 +102,8 @@ struct WholeWorkers {
     (options.connections, options.connectionsIfSlow) = (connections, 4)
     options.maxMemory = 8 << 20
     (options.chunkSize, options.checkpointBytes) = (chunkSize, checkpointBytes)
-    options.entriesProgram = nil
+    options.entriesProgram = programs == nil ? nil : SimulatedPrograms.entries
+    if programs?.hasGate == true { options.gate = Gate("gate") }
     tune(&options)
     return options
   }
@@ -122,7 +129,7 @@ struct WholeWorkers {
     play.gesticulate("refetcher \(number)", gestures) { spool in
       guard let name = try spool.list(.done).randomElement(using: &world.generator),
         let bytes = try spool.contents(Path(.done, name), limit: Spool.maximumJobFile),
-        let id = Oracle.id(in: bytes), servers.resource(id).versions.count == 1,
+        let id = Oracle.id(in: bytes), programs?.hasTaken(id) != true, servers.resource(id).versions.count == 1,
         let file = files?.entries[payload(id)]?.inode, !file.bytes.isEmpty,
         // Nobody has taken the receipt away to have it looked at again.
         self.spool.entries[Array("done".utf8)]?.inode.entries[Array(name.bytes)] != nil
@@ -146,6 +153,7 @@ struct WholeWorkers {
   private func payload(_ id: Int) -> [UInt8] { Array("\(1_000_000 + id)".utf8) }
 
   private func look(_ changes: [SimulatedDisk.Change]) {
+    programs?.look(changes)
     for change in changes {
       guard let inode = change.inode, inode.type == S_IFREG else { continue }
       if change.directory === files, let number = Int(String(decoding: change.name, as: UTF8.self)) {
@@ -162,7 +170,7 @@ struct WholeWorkers {
 
   /// What is in `done/` is durable, with its payload.
   private func checkDone(_ id: Int, _ receipt: SimulatedDisk.Inode) {
-    guard let files else { return }
+    guard let files, programs?.hasTaken(id) != true else { return }
     if files.entries[payload(id)] == nil { oracle.blame(id, "is done without a payload") }
     if !world.disk.isDurable(payload(id), in: files) { oracle.blame(id, "is done, and its payload is not durable") }
     let stated = receipt.bytes.withUnsafeBytes { JobText($0) }.journal.publication.verified?.digests[.crc32]
@@ -192,6 +200,7 @@ struct WholeWorkers {
   }
 
   private func checkPayload(_ id: Int, _ what: String) {
+    if programs?.hasTaken(id) == true { return }
     guard let entry = files?.entries[payload(id)] else { return oracle.blame(id, "\(what), without its payload") }
     if servers.rotten.contains(id) { return }
     check(id, entry.inode, what)
@@ -202,6 +211,7 @@ struct WholeWorkers {
   /// When faults end, every job comes to its end.
   func settle() {
     servers.areFaulty = false
+    programs?.areFaulty = false
     world.disk.room = 1 << 40
     let last = 31
     for round in 1...last {

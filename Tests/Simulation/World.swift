@@ -116,6 +116,8 @@ final class World: @unchecked Sendable {
     case checkpoint, otherVersion
     /// A file that was emptied has as many bytes again as a power cut would have left of the old ones.
     case rewritten
+    /// A subscription has noted what it has dropped.
+    case checked
   }
   func note(_ moment: Moment) { onMoment(moment) }
   /// Is told of them.
@@ -127,7 +129,10 @@ final class World: @unchecked Sendable {
   /// Is told who dies; nil for all, by a power cut.
   var onDeath: (Process?) -> Void = { _ in }
 
-  func forgetListeners() { (onMoment, onLink, onSlowFlush, onDeath) = ({ _ in }, { _ in }, { _ in }, { _ in }) }
+  func forgetListeners() {
+    (onMoment, onLink, onSlowFlush, onDeath) = ({ _ in }, { _ in }, { _ in }, { _ in })
+    programs = nil
+  }
 
   /// A process makes about so many calls before another one's turn.
   private let rest: Int
@@ -188,6 +193,23 @@ final class World: @unchecked Sendable {
     if !isEnding, omitted.processes.contains(started) { return }
     let process = Process(started, name, on: host)
     if !omitted.fates.contains(started) { process.fates = fates }
+    begin(process, body)
+  }
+
+  /// Adds a program that a process has started. It lives on when that dies.
+  func startChild(_ name: String, of parent: Process, _ body: @escaping (Process, System) -> Void) -> Process {
+    children += 1
+    // Not among those that can be left out.
+    let process = Process(100_000 + children, "\(name) \(children)", on: parent.host)
+    disk.fork(parent.number, to: process.number)
+    begin(process, body)
+    return process
+  }
+  private var children = 0
+  /// Starts the programs of the workers; each has its number.
+  var programs: SimulatedPrograms?
+
+  private func begin(_ process: Process, _ body: @escaping (Process, System) -> Void) {
     processes.append(process)
     let system = System(kernel: SimulatedKernel(self, process))
     startThread(process) {
@@ -346,8 +368,8 @@ extension SimulatedThread {
 
 /// The host of a simulated process.
 struct SimulatedHost: HostServices {
-  private let world: World
-  private let process: Process
+  let world: World
+  let process: Process
   private let ahead: Int64
 
   init(_ world: World, _ process: Process, ahead: Int64) {

@@ -84,6 +84,14 @@ struct ChildProcess: Sendable {
   }
 
   func runHere() throws(Errno) -> Outcome {
+    // Determined before the start. A stop that is requested between the start and this check would never be passed on.
+    let mayBeTold = !stop.isRequested
+    if let host = Host.current as? any ChildHost { return try collect(host.start(self), mayBeTold: mayBeTold) }
+    return try collect(LinuxChild(self, limit: Self.outputLimit), mayBeTold: mayBeTold)
+  }
+
+  /// Of environ(7).
+  fileprivate var variables: [[UInt8]] {
     let names = Set(environment.map { Array($0.name.utf8) } + ServiceManager.variables.map { Array($0.utf8) })
     var variables = environment.map { Array($0.name.utf8) + [0x3D] + $0.value }
     var next: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?> = spoolrun_environment()
@@ -92,67 +100,46 @@ struct ChildProcess: Sendable {
       if !names.contains(Array(inherited.prefix { $0 != 0x3D })) { variables.append(inherited) }
       next += 1
     }
-    // Determined before the start. A stop that is requested between the start and this check would never be passed on.
-    let mayBeTold = !stop.isRequested
-    var (output, answer): (Int32, Int32) = (-1, -1)
-    let process = withCStrings(arguments.map { Array($0.utf8) }) { argv in
-      withCStrings(variables) { envp in
-        answers
-          ? spoolrun_spawn(argv, envp, kept, keptFile, &output, &answer)
-          : spoolrun_spawn(argv, envp, kept, keptFile, &output, nil)
-      }
-    }
-    guard process > 0 else { throw Errno(rawValue: -process) }
-    var pipes = ChildPipes(output: output, answer: answers ? answer : nil, limit: Self.outputLimit)
-    defer { pipes.close() }
-    return try collect(process, &pipes, mayBeTold: mayBeTold)
+    return variables
   }
 
   /// - Parameter mayBeTold: whether to pass on a stop; false for a program that starts after the stop, such as the
   ///   `done` hook of the last job.
-  private func collect(_ process: Int32, _ pipes: inout ChildPipes, mayBeTold: Bool) throws(Errno) -> Outcome {
+  private func collect(_ child: any Child, mayBeTold: Bool) throws(Errno) -> Outcome {
     var mayBeTold = mayBeTold
     var isTold = false
     var deadline = LoopExecutor.milliseconds() + Int64(mayBeTold ? seconds : min(seconds, Self.grace)) * 1000
-    var status: Int32 = 0
+    var status: Int32?
     var isKilled = false
     while true {
       if mayBeTold, stop.isRequested {
         (mayBeTold, isTold) = (false, true)
         deadline = min(deadline, LoopExecutor.milliseconds() + Int64(Self.grace) * 1000)
-        kill(-process, SIGTERM)
+        child.send(SIGTERM)
       }
       let left = deadline - LoopExecutor.milliseconds()
       if left <= 0 {
         isKilled = true
-        kill(-process, SIGKILL)
+        child.send(SIGKILL)
       }
-      let hasSaid = !isKilled && pipes.take(milliseconds: min(left, 50))
-      if isTold, hasEnded(process) {
+      let hasSaid = !isKilled && child.take(milliseconds: min(left, 50))
+      if isTold, child.hasEnded {
         // A child that the process forked just before may have missed the signal. Until waitpid(2), no other process
         // group can get this number.
-        kill(-process, SIGKILL)
+        child.send(SIGKILL)
       }
       // Waits for the process, not for the end of its output, which background processes may keep open.
-      let waited = waitpid(process, &status, isKilled ? 0 : WNOHANG)
-      if waited == process { break }
-      // An error must not count as success.
-      if waited < 0, errno != EINTR { throw Errno(rawValue: errno) }
+      status = try child.status(waits: isKilled)
+      if status != nil { break }
       // A closed output is always readable, so without a pause this would spin.
-      if !hasSaid { usleep(10_000) }
+      if !hasSaid { Host.current.wait(milliseconds: 10) }
     }
     // At most the capacity of a pipe (pipe(7)), in case a background process continues to write.
-    for _ in 0..<ChildPipes.mostLeft where !isKilled {
-      if !pipes.take(milliseconds: 0) { break }
+    for _ in 0..<LinuxChild.mostLeft where !isKilled {
+      if !child.take(milliseconds: 0) { break }
     }
     return Outcome(
-      end: end(status, isTold: isTold, isKilled: isKilled), output: pipes.output, answer: pipes.answer)
-  }
-
-  /// Whether the process has ended and was not waited for yet (waitid(2)).
-  private func hasEnded(_ process: Int32) -> Bool {
-    var info = siginfo_t()
-    return waitid(P_PID, UInt32(process), &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_signo == SIGCHLD
+      end: end(status ?? 0, isTold: isTold, isKilled: isKilled), output: child.output, answer: child.answer)
   }
 
   private func end(_ status: Int32, isTold: Bool, isKilled: Bool) -> End {
@@ -163,21 +150,29 @@ struct ChildProcess: Sendable {
     // The exit status of a shell whose command was ended by the signal is not a verdict.
     return isTold && end != .exited(0) ? .stopped : end
   }
-
-  private func withCStrings<Result>(
-    _ strings: [[UInt8]], _ body: (UnsafePointer<UnsafeMutablePointer<CChar>?>) -> Result
-  ) -> Result {
-    var pointers: [UnsafeMutablePointer<CChar>?] = strings.map { bytes in
-      (bytes + [0]).withUnsafeBytes { strdup($0.baseAddress!.assumingMemoryBound(to: CChar.self)) }
-    }
-    pointers.append(nil)
-    defer { for pointer in pointers { free(pointer) } }
-    return pointers.withUnsafeBufferPointer { body($0.baseAddress!) }
-  }
 }
 
-/// What a child process writes: its output for the log, and perhaps its standard output apart from that.
-private struct ChildPipes {
+/// A program that runs, to the process that has started it. What it writes is its output for the log, and perhaps its
+/// standard output apart from that.
+protocol Child: AnyObject {
+  var output: [UInt8] { get }
+  var answer: [UInt8] { get }
+  /// Whether it has ended, and nobody has asked for its status yet (waitid(2)).
+  var hasEnded: Bool { get }
+  /// kill(2), for all processes that it has started as well.
+  func send(_ signal: Int32)
+  /// Its status, as of wait(2); nil as long as it runs.
+  func status(waits: Bool) throws(Errno) -> Int32?
+  /// Waits for some of either, and reads it.
+  func take(milliseconds: Int64) -> Bool
+}
+
+/// A simulated host, whose programs are no processes of this machine.
+protocol ChildHost: HostServices {
+  func start(_ program: ChildProcess) throws(Errno) -> any Child
+}
+
+private final class LinuxChild: Child {
   private struct Stream {
     let descriptor: Int32
     let limit: Int
@@ -189,21 +184,47 @@ private struct ChildPipes {
   static let mostLeft = 2 * 64 * 1024 / bufferSize
   private static let bufferSize = 4096
 
+  private let process: Int32
   private var streams: [Stream]
   private var buffer = [UInt8](repeating: 0, count: bufferSize)
 
-  /// - Parameter answer: nil if standard output is part of the output.
-  init(output: Int32, answer: Int32?, limit: Int) {
+  init(_ program: ChildProcess, limit: Int) throws(Errno) {
+    var (output, answer): (Int32, Int32) = (-1, -1)
+    process = Self.withCStrings(program.arguments.map { Array($0.utf8) }) { argv in
+      Self.withCStrings(program.variables) { envp in
+        program.answers
+          ? spoolrun_spawn(argv, envp, program.kept, program.keptFile, &output, &answer)
+          : spoolrun_spawn(argv, envp, program.kept, program.keptFile, &output, nil)
+      }
+    }
+    guard process > 0 else { throw Errno(rawValue: -process) }
     streams = [Stream(descriptor: output, limit: limit)]
     // One byte more shows that it is too long.
-    if let answer { streams.append(Stream(descriptor: answer, limit: limit + 1)) }
+    if program.answers { streams.append(Stream(descriptor: answer, limit: limit + 1)) }
   }
+
+  deinit { for stream in streams { _ = Glibc.close(stream.descriptor) } }
 
   var output: [UInt8] { streams[0].bytes }
   var answer: [UInt8] { streams.count > 1 ? streams[1].bytes : [] }
 
-  /// Waits for some of either, and reads it.
-  mutating func take(milliseconds: Int64) -> Bool {
+  var hasEnded: Bool {
+    var info = siginfo_t()
+    return waitid(P_PID, UInt32(process), &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_signo == SIGCHLD
+  }
+
+  func send(_ signal: Int32) { kill(-process, signal) }
+
+  func status(waits: Bool) throws(Errno) -> Int32? {
+    var status: Int32 = 0
+    let waited = waitpid(process, &status, waits ? 0 : WNOHANG)
+    if waited == process { return status }
+    // An error must not count as success.
+    if waited < 0, errno != EINTR { throw Errno(rawValue: errno) }
+    return nil
+  }
+
+  func take(milliseconds: Int64) -> Bool {
     if streams.allSatisfy(\.hasEnded) { return false }
     // poll(2) ignores a negative descriptor.
     var polled = streams.map { pollfd(fd: $0.hasEnded ? -1 : $0.descriptor, events: Int16(POLLIN), revents: 0) }
@@ -222,5 +243,14 @@ private struct ChildPipes {
     return hasAny
   }
 
-  func close() { for stream in streams { _ = Glibc.close(stream.descriptor) } }
+  private static func withCStrings<Result>(
+    _ strings: [[UInt8]], _ body: (UnsafePointer<UnsafeMutablePointer<CChar>?>) -> Result
+  ) -> Result {
+    var pointers: [UnsafeMutablePointer<CChar>?] = strings.map { bytes in
+      (bytes + [0]).withUnsafeBytes { strdup($0.baseAddress!.assumingMemoryBound(to: CChar.self)) }
+    }
+    pointers.append(nil)
+    defer { for pointer in pointers { free(pointer) } }
+    return pointers.withUnsafeBufferPointer { body($0.baseAddress!) }
+  }
 }

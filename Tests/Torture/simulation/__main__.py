@@ -22,6 +22,7 @@ DECISIONS = re.compile(r"^(?:package )?(?:struct Recovery|enum ResponseVerdict|e
 # The tests that play.
 CLAIMS = "no.claim"
 WHOLE = "whole"
+LISTS = "becomes.one.job"
 
 SPOOL = {
         "a drop's name is not made durable": (
@@ -254,18 +255,91 @@ WORKER = {
         "what is claimed is not what was looked at": (
             "        if text.request.urls != choice.peek.urls {", '        if text.request.urls != choice.peek.urls, !planted("what is claimed is not what was looked at") {',
         ),
+        "a delivery is repeated after its receipt": (
+            "    if !mayHaveReceipt || journal", '    if planted("a delivery is repeated after its receipt") || !mayHaveReceipt || journal',
+        ),
+        "a refused delivery counts": (
+            "      case .yes: return .now()\n",
+            '      case .yes: return .now()\n      case .no where planted("a refused delivery counts"): return .now()\n',
+        ),
+        "a job is done before its delivery": (
+            "    guard hooks.has(.deliver) else { return nil }",
+            '    guard hooks.has(.deliver), !planted("a job is done before its delivery") else { return nil }',
+        ),
+        "what is delivered is not durably noted": (
+            "    try await claim.makeDurable(environment.durable)\n    log(Event(\"published\"",
+            '    if !planted("what is delivered is not durably noted") { try await claim.makeDurable(environment.durable) }\n'
+            "    log(Event(\"published\"",
+        ),
+        "a closed gate is ignored": (
+            "gateAnswer != .yes || isGateAnswerOld { return false }",
+            '!planted("a closed gate is ignored"), gateAnswer != .yes || isGateAnswerOld { return false }',
+        ),
+        "what waits is told as given up": (
+            "    guard let retry = record.retry else {\n      if isNews",
+            '    if planted("what waits is told as given up") { await tellGivenUp(job, record.facts) }\n'
+            "    guard let retry = record.retry else {\n      if isNews",
+        ),
+        "what a hook rejects is published": (
+            "    if case .no(let reason) = answer { throw",
+            '    if case .no(let reason) = answer, !planted("what a hook rejects is published") { throw',
+        ),
+        "links of a failed hook are used": (
+            "    case .exited(0): return outcome.answer\n",
+            '    case .exited where planted("links of a failed hook are used"): return outcome.answer\n'
+            "    case .exited(0): return outcome.answer\n",
+        ),
         "other workers' transfers do not count": (
             "    return isSlotTaken(of: server, priority, slots, at: now) ? nil : Self.pause",
             '    return isSlotTaken(of: server, priority, slots, at: now) || planted("other workers\' transfers do not count") ? nil : Self.pause',
         ),
 }
+# Those that the play of a list has to find.
+SPOOL_LISTS = {
+        "a new entry's job is not made durable": (
+            "    try spool.flush(.new).run()\n    if try spool.modified(.urgent)",
+            '    if !planted("a new entry\'s job is not made durable") { try spool.flush(.new).run() }\n'
+            "    if try spool.modified(.urgent)",
+        ),
+        "an entry is dropped again after a crash": (
+            "    for job in jobs where try !hasJob(job.text, job.name)",
+            '    for job in jobs where try !hasJob(job.text, job.name) || planted("an entry is dropped again after a crash")',
+        ),
+}
+WORKER_LISTS = {
+        "an entry is noted whose job is not there": (
+            "    let dropped = try Drops(spool).dropMissing(texts, confirm: confirm)",
+            "    let dropped: Int\n    do throws(SpoolError) { dropped = try Drops(spool).dropMissing(texts, confirm: confirm) } catch {\n"
+            '      if !planted("an entry is noted whose job is not there") { throw error }\n      dropped = 0\n    }',
+        ),
+        "a part of a list counts as the list": (
+            "    case .exited(0): break\n    case .stopped",
+            '    case .signalled where planted("a part of a list counts as the list"): break\n    case .exited(0): break\n    case .stopped',
+        ),
+}
+# The play of whole workers finds this one.
+SPOOL_CHILDREN = {
+        "a child keeps a lock": (
+            "    if lock != nil { _ = kernel.lock(number, LOCK_UN) }\n    _ = kernel.close",
+            '    if lock != nil, !planted("a child keeps a lock") { _ = kernel.lock(number, LOCK_UN) }\n    _ = kernel.close',
+        ),
+}
 PLANTS = {
     name: Plant(module, old, new, set())
-    for module, plants in (("Spool", SPOOL), ("SpoolWorker", WORKER))
+    for module, plants in (
+        ("Spool", SPOOL | SPOOL_CHILDREN | SPOOL_LISTS),
+        ("SpoolWorker", WORKER | WORKER_LISTS),
+    )
     for name, (old, new) in plants.items()
 }
-# Their mistakes show without transfers.
-OF_CLAIMS = set(SPOOL)
+
+
+def play_of(plant: str) -> str:
+    """The one that has to find it."""
+    if plant in SPOOL_LISTS | WORKER_LISTS:
+        return LISTS
+    # These show without transfers.
+    return CLAIMS if plant in SPOOL else WHOLE
 
 
 def command(built: Path, what: str) -> list[str]:
@@ -275,7 +349,7 @@ def command(built: Path, what: str) -> list[str]:
 def is_of(built: Path, plant: str, seed: str) -> bool:
     """Whether a seed finds nothing without the mistake."""
     environment = os.environ | {"PLANT": "", "SIMULATE": seed}
-    what = command(built, CLAIMS if plant in OF_CLAIMS else WHOLE)
+    what = command(built, play_of(plant))
     return subprocess.run(what, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=600).returncode == 0
 
 
@@ -284,7 +358,7 @@ def play(built: Path, plant: str, seconds: int) -> tuple[str, str]:
     environment = os.environ | {"PLANT": plant, "SIMULATE": "1-1000000", "SIMULATE_SECONDS": str(seconds)}
     try:
         ended = subprocess.run(
-            command(built, CLAIMS if plant in OF_CLAIMS else WHOLE),
+            command(built, play_of(plant)),
             env=environment,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -308,14 +382,15 @@ def play(built: Path, plant: str, seconds: int) -> tuple[str, str]:
 
 
 def night(hours: float) -> int:
-    """Plays new seeds of both plays, one process for each, and prints what is found."""
+    """Plays new seeds of two plays at a time, one process for each, and prints what is found."""
     ends = time.monotonic() + hours * 3600
     with tempfile.TemporaryDirectory(prefix="simulation-") as work:
         built = build(Path(work), {}, [], *OPTIMISED)
-        seed, lives, cpu, found = int(time.time()) * 1_000_000, {CLAIMS: 0, WHOLE: 0}, 0.0, 0
+        turn, seed, lives, cpu, found = 0, int(time.time()) * 1_000_000, dict.fromkeys((CLAIMS, WHOLE, LISTS), 0), 0.0, 0
         while time.monotonic() < ends:
             running = []
-            for what in (WHOLE, CLAIMS):
+            turn += 1
+            for what in (WHOLE, LISTS if turn % 4 == 0 else CLAIMS):
                 seconds = max(1, min(900, int(ends - time.monotonic())))
                 environment = os.environ | {"SIMULATE": f"{seed}-{seed + 999_999_999}", "SIMULATE_SECONDS": str(seconds)}
                 running.append((what, subprocess.Popen(command(built, what), env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)))
@@ -329,7 +404,7 @@ def night(hours: float) -> int:
                 if process.returncode != 0:
                     found += 1
                     print(said[-6000:], flush=True)
-            told = f"{lives[WHOLE]} lives with whole workers, {lives[CLAIMS]} of claims, {cpu:.0f} s of CPU, {found} findings"
+            told = f"{lives[WHOLE]} lives with whole workers, {lives[CLAIMS]} of claims, {lives[LISTS]} of lists, {cpu:.0f} s of CPU, {found} findings"
             print(f"simulation: {told}", flush=True)
     return 1 if found else 0
 
@@ -340,17 +415,17 @@ def tool(name: str) -> str:
 
 
 def coverage(seconds: int) -> int:
-    """Plays seeds of both plays, and prints how often lines of the decisions were seen, and those that never were."""
+    """Plays seeds of all plays, and prints how often lines of the decisions were seen, and those that never were."""
     scratch = ROOT / ".build/simulation-coverage"
     options = ["--product=spoolrunPackageTests", "--enable-code-coverage", "--scratch-path", str(scratch)]
     subprocess.run(["swift", "build", *options], cwd=ROOT, check=True)
     built = scratch / "debug"
     with tempfile.TemporaryDirectory(prefix="simulation-") as work:
-        for what in (CLAIMS, WHOLE):
+        for what in (CLAIMS, WHOLE, LISTS):
             environment = os.environ | {"SIMULATE": "1-1000000", "SIMULATE_SECONDS": str(seconds), "LLVM_PROFILE_FILE": f"{work}/{what}.profraw"}
             subprocess.run(command(built, what), env=environment, check=True, stdout=subprocess.DEVNULL, timeout=10 * seconds + 600)
         merged = f"{work}/merged"
-        subprocess.run([tool("llvm-profdata"), "merge", "-o", merged, f"{work}/{CLAIMS}.profraw", f"{work}/{WHOLE}.profraw"], check=True)
+        subprocess.run([tool("llvm-profdata"), "merge", "-o", merged, *(f"{work}/{what}.profraw" for what in (CLAIMS, WHOLE, LISTS))], check=True)
         show = [tool("llvm-cov"), "show", str(built / "spoolrunPackageTests.xctest"), f"-instr-profile={merged}"]
         for module in ("Spool", "SpoolWorker"):
             for file in sorted((ROOT / "Sources" / module).rglob("*.swift")):
