@@ -171,7 +171,7 @@ final class MirrorFetch: RunningTransfer {
     else {
       data.isLengthUnproven =
         endsUnannounced && ending != .reply && !data.request.expected.provesContent
-        && data.request.checkedDigests(of: data.version).isEmpty
+        && data.request.expected.checkedDigests(of: data.version).isEmpty
       sink.noteEnd(isBroken: false)
       return nil
     }
