@@ -159,7 +159,7 @@ package final class Spool: Sendable {
   /// The status of a file; nil when there is none of that name, or can be none: a dropped file may have a name to which
   /// `.part` cannot be added.
   package func status(_ directory: Directory, _ name: FileName) throws(SpoolError) -> FileStatus? {
-    try orNil(system.status(root, Path(directory, name)), on: .noSuchFileOrDirectory, .fileNameTooLong)
+    try system.status(root, Path(directory, name), absent: [.noSuchFileOrDirectory, .fileNameTooLong])
   }
 
   /// When names in `directory` last changed, in seconds since the epoch; nil where there is no such directory.

@@ -249,8 +249,8 @@ package struct Checksum: Hashable, Sendable, CustomStringConvertible {
 struct HashState: Sendable, Hashable {
   private enum Running: Sendable {
     case crc32(Checksum)
-    /// `length`: bytes taken in.
-    case other(spoolrun_digest, length: UInt64)
+    /// `length`: bytes taken in. By reference, or each mark would have room for the largest context.
+    indirect case other(spoolrun_digest, length: UInt64)
   }
 
   let algorithm: DigestAlgorithm

@@ -1,4 +1,5 @@
 internal import Glibc
+internal import Synchronization
 
 /// A moment in whole seconds since the epoch, written as RFC 3339 in UTC.
 package struct Timestamp: Comparable, Hashable, Sendable, CustomStringConvertible {
@@ -13,7 +14,17 @@ package struct Timestamp: Comparable, Hashable, Sendable, CustomStringConvertibl
     Timestamp(seconds: left.seconds &+ seconds)
   }
 
+  /// The latest text: a worker writes most of its lines within a second of others.
+  private static let latest = Mutex((seconds: Int64.min, text: ""))
+
   package var description: String {
+    Self.latest.withLock { latest in
+      if latest.seconds != seconds { latest = (seconds, written) }
+      return latest.text
+    }
+  }
+
+  private var written: String {
     var clock = time_t(seconds)
     var parts = tm()
     gmtime_r(&clock, &parts)

@@ -17,7 +17,7 @@ package struct JobKey: Sendable {
 
   private let read: @Sendable (WrittenValue, inout JobRequest) throws(InvalidValue) -> Void
   fileprivate let written: @Sendable (JobRequest) -> [WrittenValue]
-  private let inherit: @Sendable (inout JobRequest, JobRequest) -> Void
+  fileprivate let inherit: @Sendable (inout JobRequest, JobRequest) -> Void
 
   package enum Scope: Sendable {
     /// Jobs. It makes no sense for several of them.
@@ -61,7 +61,7 @@ package struct JobKey: Sendable {
     }
     written = { request in field.get(request).map { [grammar.write($0)] } ?? [] }
     inherit = { request, defaults in
-      if field.get(request) == nil { field.set(&request, field.get(defaults)) }
+      if field.get(request) == nil, let value = field.get(defaults) { field.set(&request, value) }
     }
   }
 
@@ -90,8 +90,8 @@ package struct JobKey: Sendable {
   }
 
   fileprivate static let ofFiles = all + ofOrders
-  /// How a job inherits each key of `defaults`: alone, because a copy of a key takes longer than to inherit it.
-  fileprivate static let inheritances = all.filter { $0.scope == .jobAndDefaults }.map(\.inherit)
+  /// The keys that a job inherits from `defaults`, in ``all``: a copy of a key takes longer than to inherit it.
+  fileprivate static let inherited = all.indices.filter { all[$0].scope == .jobAndDefaults }
 
   private static let byName = Dictionary(uniqueKeysWithValues: ofFiles.map { ($0.name, $0) })
 
@@ -114,7 +114,8 @@ extension JobRequest {
 
   package func inheriting(_ defaults: JobRequest) -> JobRequest {
     var result = self
-    for inherit in JobKey.inheritances { inherit(&result, defaults) }
+    if defaults == .none { return result }
+    for index in JobKey.inherited { JobKey.all[index].inherit(&result, defaults) }
     return result
   }
 

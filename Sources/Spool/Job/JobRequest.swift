@@ -76,6 +76,7 @@ package struct JobRequest: Sendable, Equatable {
   /// A job without any key: not valid, as it has no URL.
   package init() {}
 
+  static let none = JobRequest()
   package static let defaultPatience = 5 * 86_400
   package static let defaultAttempts = 12
   package static let attemptRange = 1...1000

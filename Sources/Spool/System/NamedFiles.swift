@@ -121,9 +121,7 @@ extension System {
 
   /// fstatat(2) with AT_SYMLINK_NOFOLLOW: what a network file system remembers may be some seconds old.
   func status(_ at: Int32, _ path: Path) throws(SpoolError) -> FileStatus {
-    var status = stat()
-    try call(.stat, path) { kernel.status(at, $0, &status, ofServer: false) }
-    return FileStatus(status)
+    try status(at, path, absent: [])!
   }
 
   /// The same without what a network file system remembers; see `spoolrun_status_of_server`.
@@ -158,7 +156,24 @@ package func orNil<Value>(
 /// What is there or not, without an error that says so.
 extension System {
   func statusIfPresent(_ at: Int32, _ path: Path) throws(SpoolError) -> FileStatus? {
-    try orNil(status(at, path), on: .noSuchFileOrDirectory, .notDirectory, .fileNameTooLong)
+    try status(at, path, absent: [.noSuchFileOrDirectory, .notDirectory, .fileNameTooLong])
+  }
+
+  /// - Parameter absent: the errors that say that there is no such file. Most answers are such, and the text of an error
+  ///   takes longer than the call.
+  func status(_ at: Int32, _ path: Path, absent: [Errno]) throws(SpoolError) -> FileStatus? {
+    var status = stat()
+    var isThere = true
+    do throws(SpoolError) {
+      try call(.stat, path) { path in
+        let result = kernel.status(at, path, &status, ofServer: false)
+        isThere = result >= 0 || !absent.contains(Errno(rawValue: errno))
+        return isThere ? result : 0
+      }
+    } catch  where absent.contains(error.errno) {
+      return nil
+    }
+    return isThere ? FileStatus(status) : nil
   }
 
   func unlinkIfPresent(_ at: Int32, _ path: Path) throws(SpoolError) {

@@ -171,7 +171,7 @@ final class MirrorFetch: RunningTransfer {
     else {
       data.isLengthUnproven =
         endsUnannounced && ending != .reply && !data.request.expected.provesContent
-        && data.request.checkedDigests(of: data.version).isEmpty
+        && data.request.expected.checkedDigests(of: data.version).isEmpty
       sink.noteEnd(isBroken: false)
       return nil
     }
@@ -321,15 +321,26 @@ private final class PartSink: FetchSink {
   }
 
   /// Milliseconds after which the speed of one connection is known, and for which nobody has to wait for the rest.
-  private static let (trial, patience): (Int64, Int64) = (2000, 5000)
+  private static let (trial, patience): (Int64, Int64) = (600, 5000)
+  /// A stretch that brings so many times what the one before it did shows that the speed still grows (RFC 5681, slow
+  /// start).
+  private static let growth = 1.25
+  /// The last look: when, how far the data was, and the speed since the one before it, in bytes per millisecond.
+  private var looked: (at: Int64, position: UInt64, speed: Double)?
 
-  /// Whether the rest will take long at this speed, and can come in parts instead.
+  /// Whether the rest will take long at this speed, and can come in parts instead. To be asked a few times a second.
   func isSlow(at now: Int64) -> Bool {
-    guard let beganInParts, now - beganInParts >= Self.trial, let version = data.version, version.ifRange != nil,
-      !version.ignoresIfRange, let size = version.size, size > data.position
+    guard let beganInParts, let version = data.version, version.ifRange != nil, !version.ignoresIfRange,
+      let size = version.size, size > data.position
     else { return false }
-    let speed = Double(data.position &- start) / Double(now - beganInParts)
-    return Double(size - data.position) > speed * Double(Self.patience)
+    let before = looked ?? (beganInParts, start, 0)
+    func speed(since time: Int64, _ position: UInt64) -> Double {
+      Double(data.position &- position) / Double(max(1, now - time))
+    }
+    let (latest, average) = (speed(since: before.at, before.position), speed(since: beganInParts, start))
+    looked = (now, data.position, latest)
+    if now - beganInParts < Self.trial || latest > before.speed * Self.growth { return false }
+    return Double(size - data.position) > max(latest, average) * Double(Self.patience)
   }
 
   var isFull: Bool { data.isFull }

@@ -276,7 +276,7 @@ final class PartData {
         "\(host) sent more than the \(whole) bytes that \(version?.size == nil ? "the job declares" : "it announced")",
         expected: "\(whole)", found: "at least \(end)")
     }
-    if let failure = request.tooLarge(end, isAll: false) { throw failure }
+    if let failure = Failure.tooLarge(end, most: request.maxSize, isAll: false) { throw failure }
     try pending.take(bytes, at: growing.length, isEnd: end == whole) { (bytes, block) throws(SpoolError) in
       try write(bytes, in: block)
     }
@@ -506,17 +506,19 @@ extension Digests {
   }
 }
 
-extension JobRequest {
+extension Expectation {
   /// The digest that the server states of this version and that the data has to have: the strongest one, as weaker ones
   /// beside it are often stale. None if the job declares a digest, because the job's word counts more than the
   /// server's.
   package func checkedDigests(of version: RemoteVersion?) -> Digests {
-    guard let version, !expected.provesContent else { return Digests() }
+    guard let version, !provesContent else { return Digests() }
     let strongest = DigestAlgorithm.byStrength.first { version.stated[$0] != nil }
     return version.stated.only(strongest.map { [$0] } ?? [])
   }
+}
 
+extension JobRequest {
   package func computedDigests(for version: RemoteVersion?) -> Set<DigestAlgorithm> {
-    computedDigests.union(checkedDigests(of: version).algorithms)
+    computedDigests.union(expected.checkedDigests(of: version).algorithms)
   }
 }

@@ -299,7 +299,9 @@ private struct Judge {
 
   private func sizeFailure(_ size: UInt64?) -> Failure? {
     guard let size else { return nil }
-    guard let declared = asked.request.expected.size, size != declared else { return asked.request.tooLarge(size) }
+    guard let declared = asked.request.expected.size, size != declared else {
+      return .tooLarge(size, most: asked.request.maxSize)
+    }
     return Failure(
       .mismatchSize, "\(host) does not offer the declared size", expected: "\(declared)", found: "\(size)")
   }

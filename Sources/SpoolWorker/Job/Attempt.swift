@@ -91,14 +91,15 @@ extension Attempt {
     }
 
     // A job that came through new/ again may have been edited, so what was verified for its old text does not count.
-    if !isRequeued, let whole = try await commit.finishInterrupted() { return await succeed(plan, whole) }
+    let isVerified = !isRequeued && claim.text.journal.publication.verified != nil
+    if isVerified, let whole = try await commit.finishInterrupted() { return await succeed(plan, whole) }
     // What is verified already needs no list.
     _ = try pieces.get()
     // What is fetched already is still delivered.
     if let expires = request.expires, expires <= claim.spool.now(), !claim.text.journal.publication.awaitsDelivery {
       throw Failure(.expired, "the job expired at \(expires)")
     }
-    if let whole = try await commit.acceptExisting() { return await succeed(plan, whole) }
+    if try commit.isOutputThere, let whole = try await commit.acceptExisting() { return await succeed(plan, whole) }
     try commit.checkRoom()
 
     let resolver = LinkResolver(plan, of: claim, attempt: account.number, environment, hooks)
@@ -174,7 +175,7 @@ extension Attempt {
     // A later checkpoint would write after the receipt, or, after the move, to another file that has reused the
     // descriptor's number.
     checkpointer.isAllowed = false
-    await checkpointer.finish()
+    if checkpointer.isBusy { await checkpointer.finish() }
     if let stopped { throw stopped }
   }
 

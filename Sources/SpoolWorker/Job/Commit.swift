@@ -191,6 +191,8 @@ struct Commit {
     plan.request.signature == nil || record?.signed != nil
   }
 
+  var isOutputThere: Bool { get throws { try outputs.opened().status(plan.output) != nil } }
+
   /// Accepts a file that already has the output's name, if it is this job's own data, published before a crash, or has
   /// the declared size and digests.
   /// - Parameters:

@@ -236,6 +236,8 @@ final class Checkpointer {
     (self.claim, self.environment, self.failed) = (claim, environment, failed)
   }
 
+  var isBusy: Bool { current != nil }
+
   /// Waits for the checkpoint that is being written, because it uses the data's descriptor.
   func finish() async { await current?.value }
 

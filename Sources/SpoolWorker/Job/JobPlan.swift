@@ -19,7 +19,7 @@ package final class JobPlan: Sendable {
   init(_ request: JobRequest, protocols: Set<Scheme>, pieces: PieceList? = nil, first: URLParts? = nil) throws(Failure)
   {
     (self.request, self.pieces) = (request, pieces)
-    if let size = request.expected.size, let failure = request.tooLarge(size) { throw failure }
+    if let size = request.expected.size, let failure = Failure.tooLarge(size, most: request.maxSize) { throw failure }
     mirrors = try MirrorURL.all(of: request, protocols, first: first)
     shownURL = mirrors.first?.parts.redacted
     guard let text = request.outputText(named: mirrors.first?.parts.lastPathSegment) else {
@@ -42,7 +42,7 @@ package final class JobPlan: Sendable {
     do throws(Defect) { request = try self.request.resolved(by: links) } catch {
       throw Failure(.resolveHook, "the resolve hook says \(error.reason)")
     }
-    if let size = request.expected.size, let failure = request.tooLarge(size) { throw failure }
+    if let size = request.expected.size, let failure = Failure.tooLarge(size, most: request.maxSize) { throw failure }
     let mirrors = links.urls.isEmpty ? mirrors : try MirrorURL.all(of: request, protocols, areFromHook: true)
     return JobPlan(request, pieces, mirrors: mirrors, output: output, shownURL: shownURL)
   }
@@ -91,13 +91,15 @@ extension JobRequest {
     result.patience = result.patience ?? options.patience
     return result
   }
+}
 
-  /// The failure if the payload is too large; nil if it is not.
+extension Failure {
+  /// The failure if a payload is too large; nil if it is not. No method of a request, which would be copied for it.
   /// - Parameter isAll: whether `size` is the size of the whole; otherwise it counts the bytes received so far.
-  func tooLarge(_ size: UInt64, isAll: Bool = true) -> Failure? {
-    guard let maxSize, size > maxSize else { return nil }
+  static func tooLarge(_ size: UInt64, most: UInt64?, isAll: Bool = true) -> Failure? {
+    guard let most, size > most else { return nil }
     return Failure(
-      .tooLarge, "the file is larger than max-size allows", expected: "at most \(maxSize)",
+      .tooLarge, "the file is larger than max-size allows", expected: "at most \(most)",
       found: isAll ? "\(size)" : "at least \(size)")
   }
 }

@@ -12,7 +12,8 @@ struct Verification {
 
   func run() async throws {
     try check()
-    try await checkStated()
+    let stated = data.request.expected.checkedDigests(of: data.version)
+    if !stated.isEmpty { try await check(stated: stated) }
     if let signature { try await check(signature) }
     if hooks.has(.verify) { try await askHook() }
   }
@@ -20,7 +21,7 @@ struct Verification {
   private func check() throws(Failure) {
     let part = data.part
     // The data may be from before `max-size` was lowered.
-    if let failure = data.request.tooLarge(part.length) { throw failure }
+    if let failure = Failure.tooLarge(part.length, most: data.request.maxSize) { throw failure }
     var expected = data.request.expected
     expected.size = data.total
     guard let mismatch = expected.mismatch(part.mark) else { return }
@@ -32,9 +33,8 @@ struct Verification {
   }
 
   /// Compares the data with the digests that the server stated, if the job declares none.
-  private func checkStated() async throws {
+  private func check(stated: Digests) async throws {
     let part = data.part
-    let stated = data.request.checkedDigests(of: data.version)
     let missing = stated.algorithms.subtracting(part.algorithms)
     if !missing.isEmpty {
       // Only a later response stated them. The data is read once.

@@ -82,9 +82,9 @@ struct Backlog {
   /// The next candidate with a free slot, or the candidate to read first.
   mutating func next(_ slots: FreeSlots) -> ScheduleStep? {
     if let choice = hostless.popLast() { return .start(choice) }
-    let eligible = byHost.keys.filter { slots.areFree(for: first($0).peek) }
-    if read >= Self.lookAhead || unread.isEmpty, let best = eligible.min(by: { isBefore($0, $1, slots) }) {
-      return .start(take(best))
+    if read >= Self.lookAhead || unread.isEmpty {
+      let eligible = byHost.keys.filter { slots.areFree(for: first($0).peek) }
+      if let best = eligible.min(by: { isBefore($0, $1, slots) }) { return .start(take(best)) }
     }
     return unread.popLast().map { .look($0) }
   }
@@ -136,13 +136,11 @@ struct Backlog {
 
   private mutating func take(_ host: String) -> Choice {
     read -= 1
-    let choice = byHost[host]!.removeFirst()
-    if byHost[host]!.isEmpty {
-      byHost[host] = nil
-    } else if byHost[host]!.startIndex >= Self.lookAhead {
-      // A slice keeps the memory of what was taken from its front.
-      byHost[host] = Array(byHost[host]!)[...]
-    }
+    var queue = byHost.removeValue(forKey: host)!
+    let choice = queue.removeFirst()
+    // A slice keeps the memory of what was taken from its front.
+    if queue.startIndex >= Self.lookAhead { queue = Array(queue)[...] }
+    if !queue.isEmpty { byHost[host] = queue }
     return choice
   }
 }

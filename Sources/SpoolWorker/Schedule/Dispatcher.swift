@@ -157,7 +157,8 @@ final class Dispatcher {
       switch milestone {
       case .cleared: scheduler.slots.clear(id)
       case .transferred:
-        scheduler.slots.note(id, received: running[id]?.attempt.gained ?? 0)
+        let gained = running[id]?.attempt.gained ?? 0
+        scheduler.slots.note(id, received: gained, end: LoopExecutor.milliseconds())
         scheduler.slots.transferred(id)
         environment.limits.ended(id)
         environment.servers.ended(id)

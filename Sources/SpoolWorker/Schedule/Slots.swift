@@ -84,11 +84,16 @@ struct Slots {
 
   // MARK: as many transfers as bring more
 
-  /// - Parameter received: the bytes that the job's transfer has received so far.
-  mutating func note(_ id: UInt64, received: UInt64) {
+  /// - Parameters:
+  ///   - received: the bytes that the job's transfer has received so far.
+  ///   - end: when it ends; nil if it goes on.
+  mutating func note(_ id: UInt64, received: UInt64, end: Int64? = nil) {
     guard limits.areGrowing, let transfer = transfers[id], received > transfer.received else { return }
     growths[transfer.host, default: TransferGrowth()].receive(received - transfer.received)
     transfers[id]?.received = received
+    guard let end, limits.ownMost(of: transfer.host) == nil else { return }
+    growths[transfer.host]?.judge(limit: limits.perHost, at: end)
+    limits.grown[transfer.host] = growths[transfer.host]?.most
   }
 
   /// To be called a few times a second, once ``note(_:received:)`` was told of each transfer.

@@ -82,6 +82,7 @@ final class SpoolLimits {
         }
       let limit = priority == .low ? max(1, most - 1) : most
       var inHand: [Int] = []
+      inHand.reserveCapacity(held.count + spare.count)
       for slot in held.values where slot.server == server { inHand.append(slot.number) }
       for slot in spare where slot.server == server { inHand.append(slot.number) }
       // The end of the turn gives back what is spare.

@@ -43,18 +43,19 @@ struct TransferLimits {
 ///
 /// A server begins with ``ServerNote/firstTransfers``. While it has all that it may have, the bytes that come are
 /// measured. Then it gets twice as many; if these bring at least a quarter more it goes on so, else it goes back, and
-/// rests before it tries again. A server that refuses is ``ServerRests``' concern.
+/// rests before it tries again. Where they bring much more, that shows early. A server that refuses is
+/// ``ServerRests``' concern.
 ///
 /// Far from a server, a transfer waits long for its first byte, and longer on a new connection. So something has to
 /// come twice for each transfer, on the average, before more of them are measured, and again while they are.
 ///
 /// Times are milliseconds of the loop's clock.
 struct TransferGrowth {
-  /// For so long a number is measured…
-  static let window: Int64 = 400
+  /// For so long a number is measured, or for so long where it is clear that it brings more…
+  static let (window, shortWindow): (Int64, Int64) = (400, 100)
   /// …and kept when it has turned out to be the best.
   static let rest: Int64 = 60_000
-  private static let gain = 1.25
+  private static let (gain, clearGain) = (1.25, 1.6)
 
   private(set) var most = ServerNote.firstTransfers
   /// The number before, and the bytes per millisecond that it brought; nil while none is compared.
@@ -85,14 +86,20 @@ struct TransferGrowth {
   ///   - transfers: how many there are.
   ///   - limit: how many there may be, whatever they bring.
   mutating func look(transfers: Int, limit: Int, at now: Int64) {
-    defer { peak = transfers }
-    guard max(peak, transfers) >= min(most, limit), now >= restsUntil else {
+    peak = max(peak, transfers)
+    judge(limit: limit, at: now)
+    peak = transfers
+  }
+
+  /// To be called also right before a transfer ends: small files come more often than anybody looks.
+  mutating func judge(limit: Int, at now: Int64) {
+    guard peak >= min(most, limit), now >= restsUntil else {
       // What fewer of them bring says nothing of the number.
       began = nil
       return
     }
     guard let began else {
-      self.began = (now, bytes, receipts)
+      if receipts > 0 { self.began = (now, bytes, receipts) }
       return
     }
     guard receipts &- began.receipts >= 2 * most else { return }
@@ -100,8 +107,10 @@ struct TransferGrowth {
       (isWarmingUp, self.began) = (false, (now, bytes, receipts))
       return
     }
-    guard now - began.time >= Self.window else { return }
-    let rate = Double(bytes &- began.bytes) / Double(now - began.time)
+    let time = now - began.time
+    let rate = Double(bytes &- began.bytes) / Double(max(1, time))
+    let isClear = most < limit && before.map { rate >= $0.rate * Self.clearGain } ?? true
+    guard time >= (isClear ? Self.shortWindow : Self.window) else { return }
     self.began = nil
     if let before, rate < before.rate * Self.gain { return settle(at: before.number, at: now) }
     guard most < limit else { return settle(at: most, at: now) }

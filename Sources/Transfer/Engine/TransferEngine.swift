@@ -273,10 +273,11 @@ extension TransferEngine {
   ///   - rate: of the group, in bytes per second; nil for no limit.
   ///   - rateClass: decides which of the shared rates it takes its share of; nil for a group that is no more.
   package func limit(group: FetchRequest.ID, to rate: UInt64?, of rateClass: Int?) {
-    let isSame = rate == limiter.rate(of: group) && rateClass == limiter.rateClass(of: group)
-    if isSame, limiter.isKnown(group) { return }
+    let isSame = rate == limiter.rate(of: group)
+    if isSame, rateClass == limiter.rateClass(of: group), limiter.isKnown(group) { return }
     limiter.limit(group, to: rate, of: rateClass)
-    adjustAllowances()
+    // A class only says which shared rate counts.
+    if !isSame || !limiter.sharedRates.isEmpty { adjustAllowances() }
   }
 
   /// A transfer that waits for a limit which is no more goes on with the next poll.

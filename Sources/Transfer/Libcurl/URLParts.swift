@@ -40,8 +40,9 @@ package struct URLParts: Sendable {
 
   /// The text after the question mark; nil if there is none. May contain secrets.
   package var query: String? {
-    let text = requestText.utf8
-    return text.firstIndex(of: UInt8(ascii: "?")).map { String(requestText[text.index(after: $0)...]) }
+    var text = requestText
+    let mark = text.withUTF8 { $0.firstIndex(of: UInt8(ascii: "?")) }
+    return mark.flatMap { String(requestText.utf8.dropFirst($0 + 1)) }
   }
 
   /// Same scheme, host and port (RFC 6454, 4).
@@ -63,28 +64,29 @@ package struct URLParts: Sendable {
     self.isPathSecret = isPathSecret
     let handle = try URLHandle()
     if let base {
+      guard !text.utf8.contains(0) else { throw URLProblem(reason: "control character in the URL") }
       try handle.set(CURLUPART_URL, base, allowingSpace: true)
     } else {
       try Self.checkForm(text)
     }
-    guard !text.utf8.contains(0) else { throw URLProblem(reason: "control character in the URL") }
     // Servers do send blanks in Location; they become %20.
     try handle.set(CURLUPART_URL, text, allowingSpace: base != nil)
 
     let writtenScheme = try handle.required(CURLUPART_SCHEME)
     scheme = try Self.scheme(writtenScheme.utf8)
-    var components = try Components(handle)
+    var components = try Components(handle, writtenScheme)
     if components.host.utf8.contains(where: { $0 >= 0x80 }) {
       // One form everywhere: for limits, logins and cookies, and to the server.
       try handle.set(CURLUPART_HOST, Self.asciiHost(components.host))
-      components = try Components(handle)
+      components = try Components(handle, writtenScheme)
     }
     (user, password) = try Self.takeLogin(from: handle, text)
-    if base == nil, "\(writtenScheme)://\(components.text)".utf8.elementsEqual(text.utf8) {
+    // libcurl's text is ASCII, so what Swift takes for equal to it has the same bytes if it has as many.
+    if base == nil, components.text.utf8.count == text.utf8.count, components.text == text {
       requestText = text
     } else {
       requestText = try Self.readAgain(handle, allowingSpace: base != nil)
-      components = try Components(handle)
+      components = try Components(handle, writtenScheme)
     }
 
     host = try Self.host(components.host)
@@ -92,11 +94,12 @@ package struct URLParts: Sendable {
       throw URLProblem(reason: "port is not between 1 and 65535")
     }
     self.port = port
-    server = "\(scheme)://\(host):\(port)"
+    let start = scheme.rawValue + "://" + host
+    server = "\(start):\(port)"
 
     lastPathSegment = Self.fileName(inPath: components.path)
     let shownPort = try handle.part(CURLUPART_PORT, CURLU_NO_DEFAULT_PORT)
-    origin = "\(scheme)://\(host)\(shownPort.map { ":" + $0 } ?? "")"
+    origin = shownPort.map { start + ":" + $0 } ?? start
     root = origin + "/"
     place = origin + components.path
     guard place.utf8.allSatisfy({ 0x21...0x7e ~= $0 }) else {
@@ -132,16 +135,16 @@ package struct URLParts: Sendable {
     /// The scheme's default if the URL names none.
     let port: String
     let path: String
-    /// These as the URL names them. libcurl's own text of a URL is put together byte by byte.
+    /// The URL that names these. libcurl's own text of it is put together byte by byte.
     let text: String
 
-    init(_ handle: borrowing URLHandle) throws(URLProblem) {
+    init(_ handle: borrowing URLHandle, _ scheme: String) throws(URLProblem) {
       host = try handle.required(CURLUPART_HOST)
       port = try handle.required(CURLUPART_PORT, CURLU_DEFAULT_PORT)
       path = try handle.part(CURLUPART_PATH) ?? "/"
       let named = try handle.part(CURLUPART_PORT)
       let query = try handle.part(CURLUPART_QUERY)
-      text = "\(host)\(named.map { ":" + $0 } ?? "")\(path)\(query.map { "?" + $0 } ?? "")"
+      text = "\(scheme)://\(host)\(named.map { ":" + $0 } ?? "")\(path)\(query.map { "?" + $0 } ?? "")"
     }
   }
 

@@ -296,7 +296,7 @@ extension ResponseHead {
   func statedDigests(isWhole: Bool) -> [StatedDigest] {
     // Of the representation, whatever part of it the body is (RFC 9530, 3; RFC 3230, 4.3.2).
     var found = byteSequences("repr-digest") + list("digest", Self.instanceDigests)
-    if !isDecodedByStore { found += list("x-goog-hash", ["md5": .md5, "crc32c": .crc32c]) }
+    if !isDecodedByStore { found += list("x-goog-hash", Self.storeDigests) }
     // Of the body itself (RFC 9530, 2; RFC 1864), or perhaps of a part of an upload.
     if isWhole { found += byteSequences("content-digest") + single("content-md5", .md5) + amazonChecksums }
     if found.isEmpty { return [] }
@@ -310,6 +310,8 @@ extension ResponseHead {
   private static let instanceDigests: [String: StatedDigest.Algorithm] = [
     "sha-256": .sha256, "sha-512": .sha512, "sha": .sha1, "md5": .md5,
   ]
+
+  private static let storeDigests: [String: StatedDigest.Algorithm] = ["md5": .md5, "crc32c": .crc32c]
 
   /// Google's store decodes a file that was stored with a Content-Encoding, as no coding was requested. Its hash is of
   /// the encoded file.

@@ -36,7 +36,7 @@ private func checkJournal(_ version: RemoteVersion) throws(Violation) {
   let read = Array("https://h/a\n\(line)".utf8).withUnsafeBytes { JobText($0) }.journal.data.version
   try require(read?.stated == version.stated, "a digest is written as another")
   let request = JobRequest()
-  let checked = request.checkedDigests(of: version)
+  let checked = request.expected.checkedDigests(of: version)
   try require(checked.isEmpty == version.stated.isEmpty, "a digest is not checked")
   try require(!checked.contradict(version.stated), "another digest than the stated one is checked")
   try require(

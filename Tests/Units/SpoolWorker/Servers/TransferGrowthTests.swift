@@ -78,4 +78,24 @@ import Testing
     }
     #expect(growth.most == 16)
   }
+
+  /// A few rounds of small files are enough where more of them bring much more. Each takes 75 ms, or four times 75 ms
+  /// are all that the server has.
+  @Test(arguments: [(false, 16), (true, 4)]) func muchMoreShowsEarly(isLimited: Bool, most: Int) {
+    var growth = TransferGrowth()
+    var ends: [Int64] = []
+    for now in Int64(0)..<2000 {
+      let time = isLimited ? 75 * Int64(growth.most) / 4 : 75
+      while ends.count < growth.most { ends.append(now + time) }
+      growth.start(ends.count)
+      for index in ends.indices where ends[index] <= now {
+        growth.receive(100_000)
+        growth.judge(limit: 16, at: now)
+        ends[index] = now + time
+      }
+      if now % 200 == 0 { growth.look(transfers: ends.count, limit: 16, at: now) }
+      if now == 600 { #expect(isLimited || growth.most == 16) }
+    }
+    #expect(growth.most == most)
+  }
 }
