@@ -53,7 +53,9 @@ package struct ServerNote: Sendable, Equatable {
   }
 
   /// Why a host may not ask it; nil if nothing is known.
-  package func rest(of host: String) -> Rest? { rests.first { $0.host == host } ?? rests.first { $0.host == nil } }
+  package func rest(of host: String) -> Rest? {
+    rests.filter { $0.host == nil || $0.host == host }.max { $0.until < $1.until }
+  }
 
   private static let ports = ["http": 80, "https": 443, "ftp": 21, "ftps": 990, "sftp": 22]
 
@@ -217,12 +219,13 @@ package struct ServerFiles: Sendable {
   }
 
   /// Writes what a host knows of a server, or removes the file if there is nothing to say. What other hosts cannot
-  /// reach stays.
+  /// reach stays, and so does the rest of all hosts beside one of this host.
+  /// - Parameter isOfAll: whether the rest that is saved, or ends, is that of all hosts.
   /// - Returns: the file as it is then; nil if there is none.
-  package func save(_ note: ServerNote, of host: String) throws(SpoolError) -> Seen? {
+  package func save(_ note: ServerNote, of host: String, isOfAll: Bool) throws(SpoolError) -> Seen? {
     let (name, now) = (Self.name(of: note.server), spool.now())
     let last = try read(name)
-    let others = (last?.note?.rests ?? []).filter { $0.host != nil && $0.host != host }
+    let others = (last?.note?.rests ?? []).filter { $0.host != host && !(isOfAll && $0.host == nil) }
       .compactMap { $0.left(at: now, modified: last?.modified ?? 0) }
     let note = ServerNote(
       server: note.server, rests: note.rests + others, answered: note.answered, bears: note.bears, pause: note.pause)

@@ -10,6 +10,7 @@ final class ChunkedFetch {
     /// A single request has to find out what happened to the file. If a response lied about its end, or differs from
     /// another one, the data from this file offset on is to be cut off.
     case again(ResponseVerdict.Change, String, cutTo: UInt64? = nil)
+    /// Of the first mirror, or of this host.
     case failed(any Error)
     case stopped
   }
@@ -20,6 +21,10 @@ final class ChunkedFetch {
     var hasDelivered = false
     var isDropped = false
     var ignoresIfRange = false
+    /// Whether a redirect led to another server last.
+    var isOfOther = false
+    /// Why its last connection was given up.
+    var failure: Failure?
   }
 
   private let data: PartData
@@ -29,6 +34,7 @@ final class ChunkedFetch {
   private let isConditional: Bool
   private let log: (String, Fields) -> Void
   private let hasRefusedConnection: (MirrorURL, Failure) -> Void
+  private let hasFailed: (MirrorURL, Failure, Bool) -> Failure
   private var sources: [Source]
   private var leadsTo: [Int] = []
   /// For each connection: its requests that ended early.
@@ -48,14 +54,17 @@ final class ChunkedFetch {
   ///     job.
   ///   - isConditional: whether requests name the validator of the data.
   ///   - hasRefusedConnection: called for each connection that is given up while others go on.
+  ///   - hasFailed: called for each mirror that is given up, if it is not the only one, with whether a redirect led to
+  ///     the server that failed. Returns the failure as it is judged.
   init(
     _ data: PartData, to end: UInt64, _ share: MemoryBudget.Share, first: ChunkPlan.Estimate, mirrors: [MirrorURL],
     engine: any Fetcher, template: FetchRequest, isConditional: Bool,
-    log: @escaping (String, Fields) -> Void, hasRefusedConnection: @escaping (MirrorURL, Failure) -> Void
+    log: @escaping (String, Fields) -> Void, hasRefusedConnection: @escaping (MirrorURL, Failure) -> Void,
+    hasFailed: @escaping (MirrorURL, Failure, Bool) -> Failure
   ) {
     (self.data, self.engine, self.log) = (data, engine, log)
     (self.template, self.isConditional) = (template, isConditional)
-    self.hasRefusedConnection = hasRefusedConnection
+    (self.hasRefusedConnection, self.hasFailed) = (hasRefusedConnection, hasFailed)
     let plan = ChunkPlan(data.length..<end, connections: share.connections, largest: share.largest, first)
     window = ChunkWindow(data, plan: plan)
     sources = mirrors.map { Source(mirror: $0) }
@@ -163,6 +172,7 @@ final class ChunkedFetch {
     // After a failure the next request uses a new connection.
     if case .complete = result.end { paces[connection] = result.pace } else { paces[connection] = nil }
     if received > 0 { sources[leadsTo[connection]].hasDelivered = true }
+    sources[leadsTo[connection]].isOfOther = result.isOfOtherServer
     guard end == nil else { return }
     switch result.end {
     case .cancelled: break
@@ -226,7 +236,12 @@ final class ChunkedFetch {
       $0 != source && !sources[$0].isDropped && (isLast || sources[$0].hasDelivered)
     }
     if isLast {
-      guard !others.isEmpty else { return finish(.failed(failure)) }
+      if others.isEmpty, source == 0 { return finish(.failed(failure)) }
+      sources[source].failure = hasFailed(sources[source].mirror, failure, sources[source].isOfOther)
+      // It may be long ago that the first one failed, and another one's failure says nothing of it.
+      guard !others.isEmpty else {
+        return finish(sources[0].failure.map { .failed($0) } ?? .again(.askUnbounded, failure.reason))
+      }
       sources[source].isDropped = true
       logDropped(source, failure.reason)
     }

@@ -42,6 +42,9 @@ struct FetchPolicy {
   /// Answers that differ from the data, since the last progress.
   private var differences = 0
   private var reached: Progress
+  /// How far the data came since its wrong end was cut off; nil if it never was. What comes again is progress, too, but
+  /// a small step.
+  private var reachedAgain: UInt64?
   private var restarts = 0
   private var smallSteps = SmallSteps()
   private var tried: [Fallback] = []
@@ -70,11 +73,11 @@ struct FetchPolicy {
     switch outcome {
     case .again(let change, let reason):
       try make(change, reason)
+      if change == .differs { reachedAgain = progress.length }
       let facts = Fields().with("connections", change == .askUnbounded ? 1 : nil)
       return (change.rawValue, facts.with("reason", reason))
     case .ended:
-      let gained = note(progress)
-      if gained == 0 {
+      if !note(progress) {
         return try fallBack(
           Failure(.shortBody, "\(host) ended the body at \(progress.length) bytes"), progress, false, nil)
       }
@@ -84,9 +87,9 @@ struct FetchPolicy {
       }
       return nil
     case .failed(let failure, let wasConditional, let family):
-      let gained = note(progress, isStall: failure.code == .stalled)
+      let hasMore = note(progress, isStall: failure.code == .stalled)
       if smallSteps.areTooMany || failure.code.isOfAllServers { throw failure }
-      if gained > 0, failure.code.isCut {
+      if hasMore, failure.code.isCut {
         return ("interrupted", Self.facts(failure, progress))
       }
       return try fallBack(failure, progress, wasConditional, family)
@@ -120,8 +123,8 @@ struct FetchPolicy {
     }
   }
 
-  /// - Returns: the number of bytes beyond the furthest point reached before.
-  private mutating func note(_ progress: Progress, isStall: Bool = false) -> UInt64 {
+  /// - Returns: whether there is progress.
+  private mutating func note(_ progress: Progress, isStall: Bool = false) -> Bool {
     if progress.generation != reached.generation, restarts < Self.mostRestarts {
       reached = Progress(length: 0, believed: 0, generation: progress.generation)
       restarts += 1
@@ -135,7 +138,9 @@ struct FetchPolicy {
     if gained > 0 { (answered, differences) = (nil, 0) }
     // Ranges that were useless are not tried again.
     manner.isWhole = uselessAnswers >= Self.mostUselessAnswers
-    return gained
+    let isAhead = reachedAgain.map { progress.length > $0 } ?? false
+    if isAhead { reachedAgain = progress.length }
+    return gained > 0 || isAhead
   }
 
   /// From now on as many connections are used, if the next response shows that the server takes them.

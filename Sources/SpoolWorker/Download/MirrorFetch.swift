@@ -15,7 +15,9 @@ final class MirrorFetch: RunningTransfer {
   private let options: WorkerOptions
   private let memory: MemoryBudget
   private let log: (String, Fields) -> Void
+  private let takesPart: (MirrorURL) -> Bool
   private let hasRefusedConnection: (MirrorURL, Failure) -> Void
+  private let hasFailed: (MirrorURL, Failure, Bool) -> Failure
   private let isAlone: Bool
   private var policy: FetchPolicy
   private var chunked: ChunkedFetch?
@@ -30,17 +32,20 @@ final class MirrorFetch: RunningTransfer {
   /// - Parameters:
   ///   - isAlone: the mirror has to send all of the data. It does not continue that of another one.
   ///   - bearsMore: whether the mirror's server takes several connections, as far as that is known.
+  ///   - takesPart: whether another mirror may be used now.
+  ///   - hasRefusedConnection, hasFailed: see ``ChunkedFetch``.
   init(
     _ mirror: MirrorURL, with others: [MirrorURL], isAlone: Bool = false, _ data: PartData, engine: any Fetcher,
     id: UInt64,
-    options: WorkerOptions, memory: MemoryBudget, bearsMore: Bool = true, log: @escaping (String, Fields) -> Void,
-    hasRefusedConnection: @escaping (MirrorURL, Failure) -> Void = { _, _ in }
+    options: WorkerOptions, memory: MemoryBudget, bearsMore: Bool, log: @escaping (String, Fields) -> Void,
+    takesPart: @escaping (MirrorURL) -> Bool, hasRefusedConnection: @escaping (MirrorURL, Failure) -> Void,
+    hasFailed: @escaping (MirrorURL, Failure, Bool) -> Failure
   ) {
     (self.data, self.mirror, self.isAlone) = (data, mirror, isAlone)
     // Bytes of two servers may be joined only if a digest proves the whole in the end.
     self.others = data.request.expected.provesContent ? others : []
     (self.engine, self.options, self.memory, self.log) = (engine, options, memory, log)
-    self.hasRefusedConnection = hasRefusedConnection
+    (self.takesPart, self.hasRefusedConnection, self.hasFailed) = (takesPart, hasRefusedConnection, hasFailed)
     let request = data.request
     template = FetchRequest(mirror, request, id: id)
     let mayUseSeveral = mirror.parts.scheme.hasBoundedRanges && bearsMore
@@ -219,8 +224,9 @@ final class MirrorFetch: RunningTransfer {
     var template = template.asking(for: plan, manner)
     template.needsFreshConnection = false
     let fetch = ChunkedFetch(
-      data, to: size, share, first: estimate, mirrors: [mirror] + others, engine: engine, template: template,
-      isConditional: manner.isConditional, log: log, hasRefusedConnection: hasRefusedConnection)
+      data, to: size, share, first: estimate, mirrors: [mirror] + others.filter(takesPart), engine: engine,
+      template: template, isConditional: manner.isConditional, log: log, hasRefusedConnection: hasRefusedConnection,
+      hasFailed: hasFailed)
     chunked = fetch
     let end = await fetch.run()
     chunked = nil

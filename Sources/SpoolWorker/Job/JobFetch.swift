@@ -18,8 +18,8 @@ final class JobFetch: RunningTransfer {
   private let requests: UInt64
   private let started: () -> Void
   private var current: (any RunningTransfer)?
-  /// The mirror that was asked, until its first bytes come, and the length of the data then.
-  private var asked: (mirror: MirrorURL, length: UInt64)?
+  /// The mirror that was asked, until it answers, and the data as it was then.
+  private var asked: (mirror: MirrorURL, before: FetchPolicy.Progress)?
   private var isOfOtherServer = false
   private var isStopped = false
 
@@ -48,9 +48,14 @@ final class JobFetch: RunningTransfer {
     guard let current else { return }
     limitRate()
     current.tick()
-    guard let asked, data.length > asked.length else { return }
-    environment.servers.answered(attempt, asked.mirror)
-    self.asked = nil
+    // Data that starts over is shorter.
+    if data.length > 0, data.progress != asked?.before { noteAnswer() }
+  }
+
+  /// Once for each request.
+  private func noteAnswer() {
+    if let asked { environment.servers.answered(attempt, asked.mirror) }
+    asked = nil
   }
 
   /// It changes with the time of day and with `defaults`.
@@ -90,7 +95,7 @@ final class JobFetch: RunningTransfer {
         ?? temporary.last(where: { $0.rest == nil && $0.code.blame != .server })
         ?? temporary.last ?? failures.last
     else { return nil }
-    // Each server may ask to wait, and the job goes on with the first that may be asked.
+    // The job waits as long as any server has asked it to, and without that until the first rest ends.
     if decisive.failureClass == .temporary { decisive.retryAfter = failures.compactMap(\.retryAfter).max() }
     if decisive.rest != nil { decisive.rest = failures.compactMap(\.rest).min() }
     decisive.isServerAway = failures.allSatisfy(\.isServerAway)
@@ -125,7 +130,7 @@ final class JobFetch: RunningTransfer {
         let isAlone = hasMismatched || failures.contains { $0.code.isMismatch }
         if plan.pieces != nil { try await dropWrongPieces() }
         let others = isAlone ? [] : mirrors[(index + 1)...].filter(\.parts.scheme.hasBoundedRanges)
-        try await ask(mirror, with: others, isAlone: isAlone)
+        try await ask(mirror, with: others, isAlone: isAlone, patience)
         if let list = plan.pieces { found = try await repair(by: list, mirrors, patience) }
         if found.isEmpty {
           try await verification.run()
@@ -158,17 +163,24 @@ final class JobFetch: RunningTransfer {
   }
 
   /// - Parameter others: mirrors that may be used too if there are several connections.
-  private func ask(_ mirror: MirrorURL, with others: [MirrorURL], isAlone: Bool) async throws {
+  private func ask(
+    _ mirror: MirrorURL, with others: [MirrorURL], isAlone: Bool, _ patience: ServerRests.Patience
+  ) async throws {
+    let (servers, claim) = (environment.servers, data.claim)
     let fetch = MirrorFetch(
       mirror, with: others, isAlone: isAlone, data, engine: try environment.engine(), id: requests,
-      options: environment.options, memory: environment.memory, bearsMore: environment.servers.bearsMore(mirror)
+      options: environment.options, memory: environment.memory, bearsMore: servers.bearsMore(mirror)
     ) { [unowned self] in
       log($0, $1)
-    } hasRefusedConnection: { [environment] in
-      environment.servers.hasRefusedConnection($0, $1)
+    } takesPart: {
+      servers.takesPart($0)
+    } hasRefusedConnection: {
+      servers.hasRefusedConnection($0, $1)
+    } hasFailed: { [attempt] in
+      servers.judged($1, isOfOther: $2, of: attempt, $0, claim, patience)
     }
     current = fetch
-    asked = (mirror, data.length)
+    asked = (mirror, data.progress)
     limitRate()
     defer {
       account.fetched += fetch.fetched
@@ -176,7 +188,7 @@ final class JobFetch: RunningTransfer {
     }
     try await fetch.run()
     if isStopped { throw JobStop.cancelled }
-    environment.servers.answered(attempt, mirror)
+    noteAnswer()
   }
 
   /// Where too many pieces are wrong, they come again with all that follows.

@@ -28,6 +28,9 @@ final class ListFetch: RunningTransfer {
   private var engine: (any Fetcher)?
   private var isStopped = false
   private var isOfOtherServer = false
+  /// The mirror that was asked, until it answers, and what receives the answer.
+  private var asked: MirrorURL?
+  private var sink: ListSink?
   private(set) var fetched: UInt64 = 0
 
   init(
@@ -44,6 +47,14 @@ final class ListFetch: RunningTransfer {
     engine?.cancel(id)
   }
 
+  func tick() { if sink?.hasBytes == true { noteAnswer() } }
+
+  /// Once for each mirror that is asked. Whoever probes a server keeps all others from it until then.
+  private func noteAnswer() {
+    if let asked { environment.servers.answered(attempt, asked) }
+    asked = nil
+  }
+
   /// Tries the order's URLs in turn.
   /// - Returns: the list's version, and the name that its URL ends in; nil if it has not changed.
   func run(into file: ScratchFile) async throws -> (Journal.ListVersion, name: String?)? {
@@ -56,8 +67,10 @@ final class ListFetch: RunningTransfer {
         continue
       }
       do {
+        asked = mirror
+        defer { (asked, sink) = (nil, nil) }
         let outcome = try await fetch(mirror, into: file)
-        servers.answered(attempt, mirror)
+        noteAnswer()
         return outcome
       } catch let failure as Failure {
         let failure = servers.judged(failure, isOfOther: isOfOtherServer, of: attempt, mirror, claim, patience)
@@ -82,6 +95,7 @@ final class ListFetch: RunningTransfer {
       var request = template.asking(for: .fresh, policy.manner)
       request.conditions = known?.conditions ?? []
       let sink = ListSink(kind, file, mirror, isConditional: known != nil)
+      self.sink = sink
       let result = await engine.fetch(request, into: sink)
       fetched += result.bytesReceived
       isOfOtherServer = result.isOfOtherServer
@@ -150,6 +164,7 @@ private final class ListSink: FetchSink {
   /// Bytes that it may have; what is longer is refused.
   private var longest: UInt64 { kind == .signature ? UInt64(SignatureCheck.longest) : 64 << 20 }
 
+  var hasBytes: Bool { firstByte != nil }
   var hasAll: Bool { expected.map { length + UInt64(buffer.count) >= $0 } ?? false }
 
   func accept(_ response: Response) -> Bool {

@@ -305,7 +305,8 @@ struct PrioritisedBacklog {
   /// The youngest running job of low priority whose slot one of high priority needs; nil if enough are being parked.
   private func outranked(_ slots: Slots, _ free: FreeSlots) -> UInt64? {
     guard high.readCount > 0, slots.hasLow, slots.beingParked < high.readCount else { return nil }
-    let blocked = high.firsts.filter { !free.isHeldBack($0.peek) }
-    return blocked.compactMap { slots.youngestLow(inTheWayOf: $0.host, isFull: free.full.contains($0.host)) }.max()
+    // A slot does not help one that waits for its turn.
+    let blocked = high.firsts.filter { !free.isHeldBack($0.peek) && free.full[$0.host] != true }
+    return blocked.compactMap { slots.youngestLow(inTheWayOf: $0.host, isFull: free.full[$0.host] != nil) }.max()
   }
 }

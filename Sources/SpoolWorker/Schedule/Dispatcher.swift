@@ -93,8 +93,8 @@ final class Dispatcher {
       case .search(let count): try lookout.search(count, &scheduler)
       case .start(let choice):
         let now = LoopExecutor.milliseconds()
-        if let wait = environment.limits.take(choice.host, choice.peek.priority, at: now) {
-          scheduler.putBack(choice, until: now + wait)
+        if let (wait, isForTurn) = environment.limits.take(choice.host, choice.peek.priority, at: now) {
+          scheduler.putBack(choice, until: now + wait, isForTurn: isForTurn)
           continue
         }
         try start(choice)

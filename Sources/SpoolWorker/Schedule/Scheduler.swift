@@ -216,9 +216,9 @@ struct Scheduler {
   }
 
   /// Puts a chosen job back before all others of its host, none of which may start until then: see ``SpoolLimits``.
-  mutating func putBack(_ choice: Choice, until time: Int64) {
+  mutating func putBack(_ choice: Choice, until time: Int64, isForTurn: Bool = false) {
     backlog.putBack(choice)
-    slots.fill(choice.host, until: time)
+    slots.fill(choice.host, until: time, isForTurn: isForTurn)
   }
 
   /// Leaves a job that a search found to a later pass, unless there might be a free slot for it.

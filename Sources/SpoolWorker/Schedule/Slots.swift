@@ -15,9 +15,9 @@ struct Slots {
   private var byHost: [String: Int] = [:]
   private var transfers: [UInt64: Transfer] = [:]
   private var running: Set<UInt64> = []
-  /// Hosts from which the spool's workers together have all transfers that they may have: when to look again, and how
-  /// many transfers of them this worker has meanwhile.
-  private var full: [String: (until: Int64, share: Int)] = [:]
+  /// Hosts from which the spool's workers together have all transfers that they may have, or whose pace wants a pause:
+  /// when to look again, and how many transfers of them this worker has meanwhile.
+  private var full: [String: (until: Int64, share: Int, isForTurn: Bool)] = [:]
   private var growths: [String: TransferGrowth] = [:]
   private static let mostRemembered = 1000
   /// The outputs that running jobs have, and the jobs that wait for these.
@@ -44,13 +44,13 @@ struct Slots {
     // By itself, or each look at the filter copies all of this.
     let running = byHost
     let full = full.filter { now < $0.value.until && running[$0.key] ?? 0 >= $0.value.share }
-    return FreeSlots(limits: limits, running: running, full: Set(full.keys), rests: rests, now: now)
+    return FreeSlots(limits: limits, running: running, full: full.mapValues(\.isForTurn), rests: rests, now: now)
   }
 
-  /// No further job of the host may start until then, because other workers have its slots.
-  mutating func fill(_ host: String, until time: Int64) {
+  /// No further job of the host may start until then, because other workers have its slots, or it is not its turn.
+  mutating func fill(_ host: String, until time: Int64, isForTurn: Bool) {
     if full.count >= Self.mostRemembered { full = [:] }
-    full[host] = (time, byHost[host] ?? 0)
+    full[host] = (time, byHost[host] ?? 0, isForTurn)
   }
 
   /// Milliseconds until the next look for a slot that other workers have.
@@ -133,8 +133,8 @@ struct Slots {
 struct FreeSlots {
   let limits: TransferLimits
   let running: [String: Int]
-  /// Hosts of which other workers have the slots.
-  var full: Set<String> = []
+  /// Hosts of which no further job may start: whether only their turn is missing, or other workers have the slots.
+  var full: [String: Bool] = [:]
   var rests = ServerRests()
   /// In milliseconds.
   var now: Int64 = 0
@@ -144,7 +144,7 @@ struct FreeSlots {
     guard let host = peek.host else { return true }
     if isHeldBack(peek) { return false }
     let server = way(for: peek).first ?? host
-    return load(of: server) < min(limits.most(of: server), rests.limit(of: server)) && !full.contains(server)
+    return load(of: server) < min(limits.most(of: server), rests.limit(of: server)) && full[server] == nil
   }
 
   /// The first way of the job that does not rest; empty if there is none.

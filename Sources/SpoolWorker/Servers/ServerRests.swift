@@ -85,6 +85,8 @@ struct ServerRests: Equatable {
     var limit = 1
     var most: Int
     var growsAt: Int64
+    /// It has refused more, even if it may have as many as any other.
+    var hasRefused = false
     /// Milliseconds between two requests; 0 for none.
     var pause = 0.0
     var refused: Int64?
@@ -93,8 +95,8 @@ struct ServerRests: Equatable {
   private struct Answers: Equatable {
     var last: Int64
     /// How many there were since it last refused, and how many of them in the current burst.
-    var count = 1
-    var burst = 1
+    var count = 0
+    var burst = 0
     var since: Int64
 
     init(at now: Int64) { (last, since) = (now, now) }
@@ -248,7 +250,8 @@ struct ServerRests: Equatable {
     let most = min(former?.most ?? perHost, perHost)
     let isUntimed = fault.cause == .asked && fault.asked == nil
     let less = isUntimed ? running.map { min(most, $0 - 1) } : nil
-    var pace = Pace(most: max(1, less ?? most / 2), growsAt: .max)
+    let half = (running.map { min(most, $0) } ?? most) / 2
+    var pace = Pace(most: max(1, less ?? half), growsAt: .max, hasRefused: true)
     pace.pause = former?.pause ?? 0
     if isUntimed, var answers = answers[key] {
       // Between the rate that it has refused and the one that it has borne, with the rest in between.
@@ -312,11 +315,14 @@ struct ServerRests: Equatable {
 
   private mutating func speedUp(_ key: String, at now: Int64) {
     guard var pace = paces[key], rests[key] == nil else { return }
-    if now >= pace.growsAt { (pace.most, pace.growsAt) = (min(2 * pace.most, perHost), now + Self.growth) }
+    if now >= pace.growsAt {
+      pace.hasRefused = 2 * pace.most < perHost
+      (pace.most, pace.growsAt) = (min(2 * pace.most, perHost), now + Self.growth)
+    }
     pace.limit = min(2 * pace.limit, pace.most)
     pace.pause *= Self.easing
     if pace.pause < 1 { pace.pause = 0 }
-    paces[key] = pace.limit >= perHost && pace.pause == 0 ? nil : pace
+    paces[key] = pace.limit >= perHost && pace.pause == 0 && !pace.hasRefused ? nil : pace
   }
 
   /// A probe that has shown nothing leaves its turn to the next job.
@@ -330,21 +336,23 @@ struct ServerRests: Equatable {
   }
 
   /// Takes what another worker or a person has made of a server.
-  /// - Parameter rest: nil for one that rests no more.
+  /// - Parameters:
+  ///   - rest: nil for one that rests no more.
+  ///   - written: since when it bears so many; nil for now.
   /// - Returns: whether a rest has ended before its time.
   mutating func learn(
-    _ key: String, _ rest: Rest?, bears: Int? = nil, pause: Int64 = 0, answered: Int64? = nil, at now: Int64
-  )
-    -> Bool
-  {
+    _ key: String, _ rest: Rest?, bears: Int? = nil, pause: Int64 = 0, answered: Int64? = nil,
+    written: Int64? = nil, at now: Int64
+  ) -> Bool {
     let before = rests[key]
     if let answered, answered > self.answered(key) ?? .min {
       answers[key, default: Answers(at: answered)].last = answered
     }
     if bears != nil || pause > 0 {
-      var pace = Pace(most: max(1, min(bears ?? perHost, perHost)), growsAt: now + Self.growth)
-      (pace.pause, pace.refused) = (Double(pause), paces[key]?.refused)
-      if pace.most < perHost || pause > 0 { paces[key] = pace }
+      var pace = paces[key] ?? Pace(most: perHost, growsAt: 0)
+      (pace.most, pace.growsAt) = (max(1, min(bears ?? perHost, perHost)), min(written ?? now, now) + Self.growth)
+      (pace.pause, pace.hasRefused) = (Double(pause), bears.map { $0 <= perHost } ?? false)
+      if pace.hasRefused || pause > 0 { paces[key] = pace }
     }
     guard var rest else {
       end(key, at: now)
@@ -357,7 +365,12 @@ struct ServerRests: Equatable {
   }
 
   /// How many transfers a server bears that has refused more; nil for one that has not.
-  func bears(_ key: String) -> Int? { paces[key].flatMap { $0.most < perHost ? $0.most : nil } }
+  func bears(_ key: String) -> Int? { paces[key].flatMap { $0.hasRefused ? $0.most : nil } }
+
+  /// What is worth a write when it changes: how many it bears, and the magnitude of its pause.
+  func remembered(of key: String) -> (bears: Int?, magnitude: Int) {
+    (bears(key), pause(of: key).leadingZeroBitCount)
+  }
 
   /// It bears no more than so many, because it has refused a connection beside them. A job that runs without a slot is
   /// not among them.
@@ -365,6 +378,7 @@ struct ServerRests: Equatable {
     let number = max(1, number)
     var pace = paces[key] ?? Pace(limit: number, most: perHost, growsAt: 0)
     (pace.most, pace.growsAt) = (max(1, min(pace.most, number, perHost - 1)), now + Self.growth)
+    pace.hasRefused = true
     paces[key] = pace
   }
 
@@ -381,6 +395,9 @@ struct ServerRests: Equatable {
   private static let proxyScheme = "proxy://"
 
   static func proxy(_ name: String) -> String { proxyScheme + name }
+
+  /// What a job waits for whose server has asked it for more than the server's rest: only a person ends that.
+  static func gesture(_ key: String) -> String { "gesture " + key }
 
   static func isProxy(_ key: String) -> Bool { key.begins(with: proxyScheme) }
 

@@ -58,9 +58,11 @@ final class Servers {
       let note = seen?.note
       let isBack = rests.learn(
         key, rest(seen), bears: note?.bears, pause: Int64(note?.pause ?? 0), answered: note?.answered.map(moment),
-        at: now)
+        written: seen.map { moment(Timestamp(seconds: $0.modified)) }, at: now)
       guard isBack else { continue }
       back.insert(key)
+      // Workers leave the file, with what the server bears, and no rest in it.
+      if seen == nil || rests.rests[key] != nil { back.insert(ServerRests.gesture(key)) }
       if rests.rests[key] == nil { tellBack(key) }
     }
     if !back.isEmpty { cameBack(back) }
@@ -146,7 +148,13 @@ final class Servers {
 
   /// Whether the server takes several connections of one job: if it has refused none.
   func bearsMore(_ mirror: MirrorURL) -> Bool {
-    way(mirror.parts).first.map { rests.bears($0) == nil && rests.pause(of: $0) == 0 } ?? true
+    let server = way(mirror.parts)[0]
+    return rests.bears(server) == nil && rests.pause(of: server) == 0
+  }
+
+  /// Whether a job that has begun elsewhere may use the server beside. It is no probe.
+  func takesPart(_ mirror: MirrorURL) -> Bool {
+    bearsMore(mirror) && way(mirror.parts).allSatisfy { rests.rests[$0] == nil }
   }
 
   // MARK: what attempts tell
@@ -161,10 +169,10 @@ final class Servers {
 
   func answered(_ id: UInt64, _ mirror: MirrorURL) {
     let way = way(mirror.parts)
-    let bears = way.first.flatMap { rests.bears($0) }
+    let before = rests.remembered(of: way[0])
     let back = rests.answered(id, way, at: now)
     if back.isEmpty {
-      if let bears, let key = way.first, rests.bears(key) != bears { save(key) }
+      if rests.remembered(of: way[0]) != before { save(way[0]) }
       return
     }
     for key in back {
@@ -181,6 +189,8 @@ final class Servers {
     _ failure: Failure, isOfOther: Bool, of id: UInt64, _ mirror: MirrorURL, _ claim: Claim,
     _ patience: ServerRests.Patience
   ) -> Failure {
+    // It has been judged.
+    if failure.rest != nil { return failure }
     let way = way(mirror.parts)
     if let failure = mistake(failure, isOfOther: isOfOther, of: way[0], claim) { return failure }
     guard let fault = ServerRests.Fault(failure, isOfOther, mirror, claim.text.request), let server = way.first else {
@@ -249,8 +259,12 @@ final class Servers {
   /// What a job that failed waits for, beside its time: what may come back before.
   func awaited(after failure: Failure, of request: JobRequest) -> [String] {
     if failure.code == .noNetwork { return [ServerRests.network] }
-    guard failure.rest != nil else { return [] }
-    return (request.urls + [request.signature].compactMap { $0 }).compactMap { try? URLParts($0.text) }.flatMap(way)
+    guard let rest = failure.rest else { return [] }
+    let urls = (request.urls + [request.signature].compactMap { $0 }).compactMap { try? URLParts($0.text) }
+    let keys = urls.flatMap(way)
+    // What the server said to this job holds when it serves others again.
+    let isLonger = min(Int64(failure.retryAfter ?? 0), RetryDecision.longestRetryAfter) > rest
+    return isLonger ? keys.map(ServerRests.gesture) : keys
   }
 
   // MARK: what a person hears, once for each outage
@@ -335,7 +349,14 @@ private final class ServerNotes {
   }
 
   func save(_ note: ServerNote, of host: String) {
-    orTell { () throws(SpoolError) in known[ServerFiles.name(of: note.server)] = try files.save(note, of: host) }
+    let name = ServerFiles.name(of: note.server)
+    let own = note.rests.first
+    let former = known[name]?.note?.rest(of: host)
+    orTell { () throws(SpoolError) in
+      let seen = try files.save(note, of: host, isOfAll: (own ?? former).map { $0.host == nil } ?? false)
+      // The rest of all hosts that is left is learned with the next look.
+      known[name] = seen?.note?.rest(of: host) == own ? seen : nil
+    }
   }
 
   /// A worker can do without these files, so their errors are only told.

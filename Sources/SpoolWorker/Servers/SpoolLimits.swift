@@ -60,14 +60,14 @@ final class SpoolLimits {
   /// Takes a slot for a job that is about to be claimed: of the server that it begins with, perhaps a mirror.
   /// - Parameter now: in milliseconds of the loop's clock.
   /// - Returns: nil if it may be claimed; else milliseconds to wait, because the spool's workers have as many transfers
-  ///   from its server as they may, or its pace wants a pause.
-  func take(_ server: String, _ priority: Priority, at now: Int64) -> Int64? {
+  ///   from its server as they may, or its pace wants a pause: then it is not its turn, whoever gives up a slot.
+  func take(_ server: String, _ priority: Priority, at now: Int64) -> (wait: Int64, isForTurn: Bool)? {
     keepTaken()
     if server.isEmpty { return nil }
     let slots = opened()
-    if let wait = untilTurn(server, at: now) { return wait }
+    if let wait = untilTurn(server, at: now) { return (wait, true) }
     guard let slots else { return nil }
-    return isSlotTaken(of: server, priority, slots, at: now) ? nil : Self.pause
+    return isSlotTaken(of: server, priority, slots, at: now) ? nil : (Self.pause, false)
   }
 
   private func isSlotTaken(of server: String, _ priority: Priority, _ slots: SharedSlots, at now: Int64) -> Bool {

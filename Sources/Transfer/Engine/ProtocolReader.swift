@@ -71,7 +71,8 @@ private struct HTTPReader: ProtocolReader {
     }
     let framing = head.framing
     if case .invalid(let reason) = framing { return badResponse(reason) }
-    if let other = login?.other(after: head.status, naming: head.loginSchemes) { return .again(other) }
+    // What libcurl has answered needs no other manner: after Digest, Basic would show the password.
+    if challenges == 0, let other = login?.other(after: head.status, naming: head.loginSchemes) { return .again(other) }
     self.framing = framing
     var response = Response(head, from: url, now: unixSeconds())
     if isDecoding, response.coding != nil {

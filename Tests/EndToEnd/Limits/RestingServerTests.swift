@@ -72,6 +72,74 @@ import Testing
     #expect(result.errors.split(separator: "\n").count == 1, "one line: \(result.errors)")
   }
 
+  /// The job that asks first has much of the file, and the server begins anew.
+  @Test func `a probe that starts over keeps nobody`() async throws {
+    let (body, gate) = ([UInt8](repeating: 7, count: 300_000), try Gate())
+    let server = try ScriptedServer { request, reply in
+      if request.target == "/small" { return try reply.respond("200 OK", body: Array("data".utf8)) }
+      let count = request.nth == 1 ? 200_000 : 50_000
+      try reply.head("200 OK", ["ETag: \"\(request.nth)\"", "Content-Length: \(body.count)"])
+      try reply.send(body[..<count])
+      try reply.stall(until: gate)
+      try reply.send(body[count...])
+    }
+    let spool = try TemporarySpool()
+    try spool.drop("big", "\(server.url("/big"))\n")
+    let first = try startSpoolrun([spool.root])
+    try await waitUntil("much has come") { fileStatus(spool.path("partial/big.part"))?.st_size == 200_000 }
+    first.send(signal: SIGTERM)
+    _ = try await first.result()
+    let now = try await runTool(["/usr/bin/date", "-u", "+%FT%TZ"]).output.filter { $0 != "\n" }
+    mkdir(spool.path("servers"), 0o700)
+    let rest = "rests: \(now) failed=\(now) until=\(now) cause=unreachable code=connect failures=1 reason=x"
+    try writeFile(spool.path(file(server)), Array("server: http://127.0.0.1:\(server.port)\n\(rest)\n".utf8))
+    let worker = try startSpoolrun([spool.root])
+    try await waitUntil("it probes") { server.requests(for: "/big").count == 2 }
+    try spool.drop("small", "\(server.url("/small"))\n")
+    try await waitUntil("another job is served") { spool.names("done") == ["small"] }
+    gate.open()
+    try await waitUntil("both are done") { spool.names("done").count == 2 }
+    worker.send(signal: SIGTERM)
+    _ = try await worker.result()
+  }
+
+  /// A job of two mirrors, over several connections, and the server of the first.
+  private func dropForBoth(_ spool: TemporarySpool, _ busy: ScriptedServer) async throws -> ScriptedServer {
+    let other = try ScriptedServer { request, reply in
+      let (start, end) = (request.rangeStart ?? 0, request.rangeEnd ?? halfwayBody.count - 1)
+      let range = "Content-Range: bytes \(start)-\(end)/\(halfwayBody.count)"
+      try reply.respond("206 Partial Content", ["ETag: \"1\"", range], body: halfwayBody[start...end])
+    }
+    try writeFile(spool.path("data"), halfwayBody)
+    let sum = try await runTool(["/usr/bin/sha256sum", spool.path("data")]).output.prefix { $0 != " " }
+    let urls = [other, busy].map { "url: \($0.url("/a"))\n" }.joined()
+    try spool.drop("job", "\(urls)connections: 4\nsha256: \(sum)\n")
+    return other
+  }
+
+  /// Not by a job either that has begun elsewhere and has connections for all of its mirrors.
+  @Test func `several connections leave out a mirror that rests`() async throws {
+    let busy = try server(0, retryAfter: "600")
+    let spool = try TemporarySpool()
+    try spool.drop("first", "\(busy.url("/first"))\n")
+    #expect(try await spoolrun("--once", spool.root).status == .exited(75))
+    let other = try await dropForBoth(spool, busy)
+    let result = try await spoolrun("--once", "--chunk-size", "50k", spool.root)
+    #expect(spool.names("done") == ["job"] && busy.requests.count == 1, "\(result)")
+    #expect(other.requests.count > 4)
+  }
+
+  /// One that refuses its last connection rests, and the job goes on with the others.
+  @Test func `a mirror that refuses its last connection rests`() async throws {
+    let busy = try server(0, retryAfter: "600")
+    let spool = try TemporarySpool()
+    let other = try await dropForBoth(spool, busy)
+    let result = try await spoolrun("--once", "-v", "--chunk-size", "50k", spool.root)
+    #expect(other.requests.count > 4)
+    #expect(spool.names("done") == ["job"] && (1...2).contains(busy.requests.count), "\(result)")
+    #expect(try String(decoding: readFile(spool.path(file(busy))), as: UTF8.self).contains("cause=asked"), "\(result)")
+  }
+
   @Test func `jobs with another mirror go there`() async throws {
     let (busy, other) = (try server(0, retryAfter: "600"), try simpleServer())
     let spool = try TemporarySpool()

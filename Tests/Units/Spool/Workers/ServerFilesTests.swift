@@ -33,7 +33,7 @@ import Testing
       #expect(seen?.note == note && seen?.modified == Self.noon.seconds + 60)
     }
     #expect(try Set(files.all().map(\.name.display)) == ["https-a.example-443", "http-b-80"])
-    #expect(try files.save(ServerNote(server: "http://b:80"), of: "alpha") == nil)
+    #expect(try files.save(ServerNote(server: "http://b:80"), of: "alpha", isOfAll: false) == nil)
     #expect(try files.all().count == 1 && fixture.files.names("tmp") == [])
   }
 
@@ -58,16 +58,25 @@ import Testing
         failures: 1, host: host)
       return ServerNote(server: server, rests: [rest])
     }
-    _ = try files.save(note("alpha", until: 500), of: "alpha")
-    let seen = try files.save(note("beta", until: 90), of: "beta")
+    _ = try files.save(note("alpha", until: 500), of: "alpha", isOfAll: false)
+    let seen = try files.save(note("beta", until: 90), of: "beta", isOfAll: false)
     #expect(seen?.note?.rest(of: "alpha")?.until == now + 500 && seen?.note?.rest(of: "beta")?.until == now + 90)
     #expect(seen?.modified == now.seconds + 500 && seen?.note?.rest(of: "gamma") == nil)
     // One that all hosts have to heed.
-    let asked = try files.save(note(nil, until: 60), of: "beta")
+    let asked = try files.save(note(nil, until: 60), of: "beta", isOfAll: true)
     #expect(asked?.note?.rest(of: "gamma")?.until == now + 60 && asked?.note?.rests.count == 2)
+    // What gamma cannot reach, and reaches again, says nothing of it.
+    for (until, longest) in [(30, 60), (90, 90)] {
+      let both = try files.save(note("gamma", until: until), of: "gamma", isOfAll: false)
+      #expect(both?.note?.rest(of: "gamma")?.until == now + Int64(longest) && both?.note?.rests.count == 3)
+    }
+    let left = try files.save(ServerNote(server: server), of: "gamma", isOfAll: false)
+    #expect(left?.note?.rest(of: "beta")?.until == now + 60 && left?.note?.rests.count == 2)
+    let over = try files.save(ServerNote(server: server), of: "gamma", isOfAll: true)
+    #expect(over?.note?.rests.map(\.host) == ["alpha"])
     // A person has ended the rests of all.
     try files.write(#require(asked?.note), end: now.seconds)
-    #expect(try files.save(ServerNote(server: server), of: "beta") == nil && files.all().isEmpty)
+    #expect(try files.save(ServerNote(server: server), of: "beta", isOfAll: false) == nil && files.all().isEmpty)
   }
 
   /// A person may make it shorter, and nobody longer.

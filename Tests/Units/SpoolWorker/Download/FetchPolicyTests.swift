@@ -65,6 +65,20 @@ import Transfer
     #expect(requests == 1 && failure.retryAfter == 7200)
   }
 
+  /// What comes again after a wrong end was cut off is progress, piece by piece, but not for ever.
+  @Test func afterACutEachPieceCounts() throws {
+    var policy = policy()
+    for generation in 1...4 {
+      _ = try policy.after(.failed(Failure(.cut, "junk")), .init(length: 200_000, generation: generation - 1))
+      _ = try policy.after(.again(.differs, "junk"), .init(length: 100, generation: generation))
+    }
+    func piece(_ length: UInt64) throws(Failure) -> String? {
+      try policy.after(.failed(Failure(.cut, "a piece")), .init(length: length, generation: 4))?.event
+    }
+    for length in 101...150 { #expect(try piece(UInt64(length)) == "interrupted") }
+    #expect(throws: Failure.self) { for length in 151...999 { _ = try piece(UInt64(length)) } }
+  }
+
   @Test func decodingIsAskedForOverOneConnection() throws {
     var policy = FetchPolicy(host: "h", connections: 4, from: nothing)
     _ = try policy.after(.again(.askDecoded, "gzip"), nothing)

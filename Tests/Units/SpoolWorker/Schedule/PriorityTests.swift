@@ -89,6 +89,27 @@ import Testing
     guard case .park(1) = scheduler.nextStep(at: 1001) else { return #expect(Bool(false)) }
   }
 
+  /// Nor does a slot help a job that waits for the pace of its server.
+  @Test(arguments: [1, 2, 9]) func noJobIsParkedForOneThatWaitsForItsTurn(jobs: Int) {
+    var scheduler = Scheduler(TransferLimits(jobs: jobs, perHost: 9, commits: 9))
+    func look(_ name: String, _ priority: Priority) {
+      scheduler.backlog.add(
+        Candidate(name: FileName(name), origin: .new, modified: 1), Peek(host: "a", priority: priority))
+    }
+    look("low", .low)
+    guard case .start(let low) = scheduler.nextStep(at: 0) else { return #expect(Bool(false)) }
+    scheduler.started(1, low)
+    look("wanted", .high)
+    if jobs > 1 {
+      guard case .start(let wanted) = scheduler.nextStep(at: 1) else { return #expect(Bool(false)) }
+      scheduler.putBack(wanted, until: 50_000, isForTurn: true)
+    } else {
+      scheduler.slots.fill("a", until: 50_000, isForTurn: true)
+    }
+    #expect(scheduler.nextStep(at: 2) == nil)
+    #expect((scheduler.nextStep(at: 50_000) == .park(1)) == (jobs == 1), "its turn has come")
+  }
+
   /// `priority: high` may be a default of the spool.
   @Test func manyOfHighPriorityTakeBoundedMemory() {
     var backlog = PrioritisedBacklog()

@@ -79,6 +79,29 @@ import Testing
     var rests = ServerRests(perHost: 1)
     rests.bears(Self.server, 0, at: 0)
     #expect(rests.limit(of: Self.server) == 1)
+    _ = rests.answered(1, [Self.server], at: 100)
+    #expect(rests.bears(Self.server) == 1, "each of its jobs gets one connection")
+    var others = ServerRests(perHost: 1)
+    _ = others.learn(Self.server, nil, bears: 1, at: 0)
+    #expect(others.bears(Self.server) == 1)
+    _ = rests.answered(1, [Self.server], at: 10_000_000)
+    #expect(rests.bears(Self.server) == nil)
+  }
+
+  /// It had four of the sixteen that it might get.
+  @Test func halfOfWhatItHad() {
+    var rests = ServerRests(perHost: 16)
+    _ = rests.failed(1, Self.server, fault(.asked, asked: 5), running: 4, at: 0, jitter: 0.5)
+    #expect(rests.bears(Self.server) == 2)
+  }
+
+  /// Short runs, each of which reads what the one before has written.
+  @Test(arguments: [(Int64(-301_000), 2), (-200_000, 1), (60_000, 1)])
+  func whatAServerRegainsInShortRuns(written: Int64, bears: Int) {
+    var rests = ServerRests(perHost: 16)
+    _ = rests.learn(Self.server, nil, bears: 1, written: written, at: 0)
+    _ = rests.answered(1, [Self.server], at: 100)
+    #expect(rests.bears(Self.server) == bears)
   }
 
   /// A server that has just answered has perhaps lost one connection.

@@ -68,6 +68,18 @@ import Testing
     #expect(!told(server).contains("Basic"), "\(told(server))")
   }
 
+  /// Nor for a file that has gone, or is not for this user.
+  @Test(arguments: ["404 Not Found", "403 Forbidden"])
+  func neverBasicAfterDigest(status: String) async throws {
+    let server = try ScriptedServer { request, reply in
+      if request.value("authorization") != nil { return try reply.respond(status, body: Array("no".utf8)) }
+      let challenge = "WWW-Authenticate: " + Self.digest.replacing("NONCE", with: "nonce=\"n\"")
+      try reply.respond("401 Unauthorized", [challenge], body: [])
+    }
+    let outcome = await (try Driver()).fetch(login(server))
+    #expect(told(server) == ["", "Digest"] && outcome.accepts == [Int(status.prefix(3))!], "\(outcome.result)")
+  }
+
   @Test func theServersSchemesAreInTheAnswer() async throws {
     let server = try Self.server(["Negotiate, NTLM"])
     let outcome = await (try Driver()).fetch(login(server), accepting: { _ in false })
