@@ -207,12 +207,13 @@ package final class Spool: Sendable {
 
   /// The names of a job's file in a directory. They may have any number, see ``JobSearch/number(ofTry:)``, or none.
   func names(of status: FileStatus, like job: JobName, in directory: Directory) throws(SpoolError) -> [FileName] {
+    // A person may have left the owner on, also of a job that was claimed by such a name.
+    func bare(_ name: FileName) -> FileName { ClaimName(name).map { bare($0.job.fileName) } ?? name }
     let stream = try stream(directory)
-    let job = ClaimName(job.fileName)?.job ?? job
+    let job = JobName(unchecked: bare(job.fileName))
     var names: [FileName] = []
     while let name = try stream.next() {
-      // A person may have left the owner on.
-      let own = ClaimName(name)?.job.fileName ?? name
+      let own = bare(name)
       let isLike = own == job.fileName || job.isNumbered(as: own) || JobName(own)?.isNumbered(as: job.fileName) ?? false
       if isLike, try self.status(directory, name)?.isSameFile(as: status) ?? false { names.append(name) }
     }

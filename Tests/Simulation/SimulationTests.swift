@@ -230,6 +230,8 @@ import Testing
     (282, false),
     // The disk is full when an edit is about to give its claim back; the next edit has a claim of that name.
     (4483, false),
+    // A power cut halves the claim of a job that was moved with the owner's suffix.
+    (950_007_229, false),
     // An edit takes a job from its worker by link; the move is completed for it, and the worker claims the job again.
     (7905, false),
     // A worker takes the new name of a half move out of `cur/`, which a person has moved on, for half a claim; then
