@@ -267,6 +267,10 @@ package final class Spool: Sendable {
   /// any line, so all who read it, and a claim's copy of it, take it without those.
   func believesJournal(of file: FileStatus) -> Bool { file.owner == journalUser }
 
+  /// Whether only workers change a job's file, as far as is known: it is their user's, and has no other name. Of any
+  /// other file, a claim neither sets nor believes the time, and a copy takes its place.
+  func isWorkersOwn(_ file: FileStatus) -> Bool { believesJournal(of: file) && file.links == 1 }
+
   func believed(_ text: [UInt8], of file: FileStatus) -> [UInt8] {
     believesJournal(of: file) ? text : text.withUnsafeBytes { JournalScan.request(in: $0) }
   }

@@ -141,12 +141,9 @@ extension Claims {
     guard try openForWriting(&candidate, at: source) else { return .unavailable }
     if isSound { try noteArrival(&candidate, text) }
     if !candidate.isNamed {
-      // Before the rename: with the time of its last change, a claim would look like a dead worker's to others. See
-      // ``Leases/beat(of:)`` for a file that somebody else has as well. A frozen worker's, before others take it, too.
-      let isDrop =
-        candidate.origin.takesDrops && spool.believesJournal(of: candidate.status)
-        && candidate.status.links == 1
-      if candidate.isOurs || isDrop || candidate.formerOwner == .mayWake { try spool.touch(candidate.lock) }
+      // Before the rename: with the time of its last change, a claim would look like a dead worker's to others
+      // (``Leases/beat(of:)``), which would take also a frozen worker's at once.
+      if spool.isWorkersOwn(candidate.status) { try spool.touch(candidate.lock) }
       do throws(SpoolError) {
         try spool.system.rename(spool.root, source, target)
       } catch  where error.isImmovable {

@@ -72,7 +72,7 @@ extension Claims {
       return .refused(try lockedOutcome(source, status, now: now))
     }
     // Its owner has the same shared lock until it has replaced the file.
-    if origin == .cur, !isNamed, file.heldLock == .shared, status.owner != spool.user,
+    if origin == .cur, !isNamed, file.heldLock == .shared, !spool.isWorkersOwn(status),
       let end = try Leases(spool).restOfLease(source, status, now: now)
     {
       return .refused(.leased(until: end))
@@ -94,7 +94,7 @@ extension Claims {
       LockedJob(
         job: job, lock: file.shared(), status: status, foundChanged: status.changed, origin: origin, source: source,
         isNamed: isNamed, formerOwner: isFree ? .ended : .mayWake, lease: lease,
-        isOurs: isFree && status.owner == spool.user && status.links == 1))
+        isOurs: isFree && spool.isWorkersOwn(status)))
   }
 
   /// Opens the locked file for writing, unless it is open so already or is not this worker's. If it may not be written

@@ -147,18 +147,32 @@ package struct GetRecords: Sendable {
     package let url: String?
     /// That was asked for, without its query and login; nil if it is not known.
     package let asked: String?
+    /// What of the request is not noted, because it may be secret; nil if that is nothing, or not known.
+    package let lacks: String?
     package let done: Journal.Done
+    /// Whether a spool of a get still has the job.
+    package var isOfSpool = false
+    /// Whether the command line has its path, and not only a directory above it.
+    package var isNamed = false
 
     /// nil for a job that is not done.
     package init?(_ job: FileName, _ text: JobText) {
       guard let done = text.journal.publication.done else { return nil }
-      self.init(job, url: text.journal.data.version?.resource?.place, asked: text.request.urls.first?.text, done)
+      let asked = text.request.urls.first?.text ?? ""
+      let (place, all) = (URLText(asked).place, asked.prefix(before: "#"))
+      let secrets = [
+        ("query", all.utf8.count > place.utf8.count), ("login", shownURL(asked).exact != String(place).exact),
+        ("header", !text.request.headers.isEmpty),
+      ].filter(\.1).map(\.0)
+      self.init(
+        job, url: text.journal.data.version?.resource?.place, asked: text.request.urls.first?.text,
+        lacks: secrets.isEmpty ? nil : secrets.joined(separator: ","), done)
     }
 
-    fileprivate init(_ job: FileName, url: String?, asked: String?, _ done: Journal.Done) {
+    fileprivate init(_ job: FileName, url: String?, asked: String?, lacks: String?, _ done: Journal.Done) {
       // The path of what answered may be a secret (``Resource/hidden(_:)``).
       let isHidden = url?.utf8.contains(UInt8(ascii: "#")) ?? false
-      (self.job, self.url, self.done) = (job, url, done)
+      (self.job, self.url, self.lacks, self.done) = (job, url, lacks, done)
       self.asked = isHidden ? nil : (asked ?? url).map { shownURL($0) }
     }
   }
@@ -176,7 +190,7 @@ package struct GetRecords: Sendable {
       let done = Journal.Done(
         receipt: Journal.Receipt(output: output, directory: directory, unproven: fields["unproven"]),
         verified: Journal.Verified(size: size, Digests(fields), unproven: fields["unproven"]), time: fields.time)
-      return Fetched(job, url: fields["url"], asked: fields["asked"], done)
+      return Fetched(job, url: fields["url"], asked: fields["asked"], lacks: fields["lacks"], done)
     }
   }
 
@@ -234,7 +248,7 @@ package struct GetRecords: Sendable {
       let (name, done) = (String(decoding: one.job.bytes, as: UTF8.self), one.done)
       let fields = Fields(done.time.map { "\($0)" } ?? "-").with("output", done.receipt.output)
         .with("size", done.verified.size).with(done.verified.digests).with("unproven", done.verified.unproven)
-        .with("url", one.url).with("asked", one.asked).with("job", name)
+        .with("url", one.url).with("asked", one.asked).with("lacks", one.lacks).with("job", name)
       return (FileName(name), fields)
     }
     if new.isEmpty { return }

@@ -89,7 +89,8 @@ struct JobEditor {
     do throws(SpoolError) {
       try exchange(draft, own, place, expecting: found)
     } catch  where error.isUnknownRename {
-      try spool.touch(lock)
+      // As when a worker claims it.
+      if spool.isWorkersOwn(found) { try spool.touch(lock) }
       try replaceAsOwner(place, found, by: draft, own, target)
       return target
     }

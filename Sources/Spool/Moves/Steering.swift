@@ -260,7 +260,12 @@ extension Steering {
   package func refetch(_ receipt: Path, _ name: FileName, _ verified: Journal.Verified) throws(SpoolError) {
     let done = Path(.done, name)
     if receipt != done { try spool.moveNoReplace(receipt, done) }
-    let place = JobPlace(directory: .done, name: name, inode: try spool.system.status(spool.root, done).inode)
+    try refetch(
+      JobPlace(directory: .done, name: name, inode: try spool.system.status(spool.root, done).inode), verified)
+  }
+
+  /// The same for a job in any directory.
+  package func refetch(_ place: JobPlace, _ verified: Journal.Verified) throws(SpoolError) {
     _ = try JobEditor(spool).edit(place, to: .new) { old in
       var request = JobRequest()
       (request.overwrite, request.expected.size, request.expected.digests) = (true, verified.size, verified.digests)

@@ -57,10 +57,10 @@ extension Leases {
     return owner.seat != nil && owner.seat == spool.owner.seat
   }
 
-  /// When a claim's owner last gave a sign of life, in seconds since the epoch. It touches no file that somebody else
-  /// has as well, until a copy has taken its place: there the rename counts that claimed it.
+  /// When a claim's owner last gave a sign of life, in seconds since the epoch. Until a copy has taken the place of a
+  /// file that is not the workers' own, the rename counts that claimed it.
   package func beat(of claim: FileStatus) -> Int64 {
-    spool.believesJournal(of: claim) && claim.links == 1 ? claim.modified : claim.changed
+    spool.isWorkersOwn(claim) ? claim.modified : claim.changed
   }
 
   /// Until when a claim is without doubt another worker's, whose locks prove nothing here: its last heartbeat and the

@@ -124,7 +124,7 @@ final class JobFetch: RunningTransfer {
         failures.append(rest)
         continue
       }
-      var found: [Failure] = []
+      var (found, hasAskedAll): ([Failure], Bool) = ([], false)
       do {
         try begin(mirror)
         let isAlone = hasMismatched || failures.contains { $0.code.isMismatch }
@@ -136,11 +136,14 @@ final class JobFetch: RunningTransfer {
           try await verification.run()
           return []
         }
+        // For the pieces. Where the data was cut back, the next mirror goes on.
+        hasAskedAll = data.isComplete
       } catch let failure as Failure {
         found = [servers.judged(failure, isOfOther: isOfOtherServer, of: attempt, mirror, claim, patience)]
       }
       if let failure = found.first(where: \.code.isOfAllServers) { throw failure }
       failures += found
+      if hasAskedAll { break }
       if index + 1 < mirrors.count, let failure = found.first { try await leave(mirror, failure) }
     }
     return failures

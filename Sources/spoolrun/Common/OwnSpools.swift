@@ -131,22 +131,20 @@ enum OwnSpools {
     return try records.receipts(in: parent)
   }
 
-  /// A file that a get has fetched.
-  typealias Fetched = (file: GetRecords.Fetched, isOfSpool: Bool)
-
-  /// What gets have fetched into a directory, by its real path, and whether one of their spools still has its receipt.
-  static func fetched(into directory: String) throws -> [Fetched] {
+  /// What gets have fetched into a directory, by its real path.
+  static func fetched(into directory: String) throws -> [GetRecords.Fetched] {
     try ExitStatus.reporting("what was fetched into \(escaped(directory))") {
       guard let records else { return [] }
-      var newest: [ExactText: Fetched] = [:]
-      for one in try records.fetched(in: directory) { newest[one.done.receipt.output.exact] = (one, false) }
+      var newest: [ExactText: GetRecords.Fetched] = [:]
+      for one in try records.fetched(in: directory) { newest[one.done.receipt.output.exact] = one }
       if case .own(let spool) = try look(in: directory) {
         try JobSearch(spool).eachJob(in: .done) { file in
-          let one = GetRecords.Fetched(file.name, JobText(file.bytes))
-          if let one { newest[one.done.receipt.output.exact] = (one, true) }
+          guard var one = GetRecords.Fetched(file.name, JobText(file.bytes)) else { return }
+          one.isOfSpool = true
+          newest[one.done.receipt.output.exact] = one
         }
       }
-      return newest.values.sorted { $0.file.done.receipt.output.exact < $1.file.done.receipt.output.exact }
+      return newest.values.sorted { $0.done.receipt.output.exact < $1.done.receipt.output.exact }
     }
   }
 
@@ -237,7 +235,7 @@ enum OwnSpools {
 
 /// What gets have fetched, by paths. Reads what is noted of a directory once.
 struct FetchedPaths {
-  private var known: [ExactText: [OwnSpools.Fetched]] = [:]
+  private var known: [ExactText: [GetRecords.Fetched]] = [:]
 
   /// The file of a path, or all files below a directory. By a mere name, one of a spool here is not meant: that has a
   /// job of this name.
@@ -257,18 +255,20 @@ struct FetchedPaths {
     var directory = place
     while true {
       let rest = Array(place.utf8.dropFirst(directory == "/" ? 1 : directory.utf8.count + 1))
-      let found = try all(in: directory).filter { file, isOfSpool in
+      let found = try all(in: directory).compactMap { (file) -> GetRecords.Fetched? in
         let output = Array(file.done.receipt.output.utf8)
-        let isMeant = rest.isEmpty || output == rest || output.starts(with: rest + [UInt8(ascii: "/")])
-        return isMeant && (!isOfSpool || slash != nil)
+        var file = file
+        file.isNamed = output == rest
+        let isMeant = file.isNamed || rest.isEmpty || output.starts(with: rest + [UInt8(ascii: "/")])
+        return isMeant && (!file.isOfSpool || slash != nil) ? file : nil
       }
-      if !found.isEmpty || directory == "/" { return found.map(\.file) }
+      if !found.isEmpty || directory == "/" { return found }
       let end = directory.utf8.lastIndex(of: UInt8(ascii: "/")) ?? directory.startIndex
       directory = end == directory.startIndex ? "/" : String(directory[..<end])
     }
   }
 
-  private mutating func all(in directory: String) throws -> [OwnSpools.Fetched] {
+  private mutating func all(in directory: String) throws -> [GetRecords.Fetched] {
     if let found = known[directory.exact] { return found }
     let found = try OwnSpools.fetched(into: directory)
     known[directory.exact] = found
@@ -335,7 +335,7 @@ struct MeantJobs {
     doubt = "\(escaped(text)): several jobs \(what): \(few); \(next)"
   }
 
-  private func isAnyThere() throws(SpoolError) -> Bool {
+  func isAnyThere() throws(SpoolError) -> Bool {
     var isThere = names.count > 1
     for name in names where !isThere && name.isEntry {
       isThere = try !JobSearch(spool).places(of: name).isEmpty

@@ -241,8 +241,8 @@ struct VerifyAnswer: Sendable {
   var isGood = true
   /// The payload is missing, has changed or cannot be read.
   var isDamaged = false
-  /// A file of a get is not there.
-  var isMissing = false
+  /// The directory of a get's file that is there.
+  var place: String?
   /// A file that `verify --refetch` gets itself.
   var again: GetRecords.Fetched?
   var isAgain = false

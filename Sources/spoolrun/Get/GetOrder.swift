@@ -83,22 +83,21 @@ struct GetOrder {
       throw SpoolError(call: .open, path: item.job.display, errno: .noSuchFileOrDirectory)
     }
     var request = request
-    if old.request.urls.first?.text.exact != request.urls.first?.text.exact {
-      // What was noted for `verify --refetch` lacks query and login.
-      if old.request.urls.first.map({ shownURL($0.text) })?.exact != request.urls.first?.text.exact {
-        Terminal.error("\(escaped(item.shown)): goes on with the URL that `spoolrun url` has given it", .info)
-      }
+    if item.again == nil, old.request.urls.first?.text.exact != request.urls.first?.text.exact {
+      Terminal.error("\(escaped(item.shown)): goes on with the URL that `spoolrun url` has given it", .info)
       // The job is called after the URL of this command, so `spoolrun url` has given it another one since.
       (request.urls, request.resolve) = (old.request.urls, old.request.resolve)
     }
-    let news = old.request.text.exact == request.text.exact ? nil : request.text
+    let isSame =
+      item.again.map { old.request.overwrite == true && old.request.expected.meets($0.expectation) }
+      ?? (old.request.text.exact == request.text.exact)
     switch place.directory {
     case .done:
       if let end = try check() { return end }
     case .new, .urgent, .cur:
-      if news == nil { return nil }
+      if isSame { return nil }
     case .partial:
-      if news == nil {
+      if isSame {
         if let obstacle = try obstacle() { return .refused(obstacle) }
         _ = try Steering(spool).perform(.retry, item.job.fileName, in: .partial)
         return nil
@@ -106,7 +105,11 @@ struct GetOrder {
     case .hold, .failed, .tmp, .standing, .workers, .files: break
     }
     if let obstacle = try obstacle() { return .refused(obstacle) }
-    try Steering(spool).requeue(place, as: item.job, asking: news)
+    if let again = item.again {
+      try Steering(spool).refetch(place, again)
+    } else {
+      try Steering(spool).requeue(place, as: item.job, asking: isSame ? nil : request.text)
+    }
     return nil
   }
 

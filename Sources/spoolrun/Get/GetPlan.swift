@@ -199,6 +199,8 @@ struct GetItem {
   let shown: String
   /// Its job, if `spoolrun url` has given that another URL than the one that its name is made of.
   var known: JobName?
+  /// What the receipt says of a file that is to be fetched again. If its job is still there, that keeps its text.
+  var again: Journal.Verified?
   /// The file's permissions if nobody has said any.
   var usualMode: PayloadMode?
 

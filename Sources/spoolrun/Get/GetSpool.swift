@@ -100,7 +100,7 @@ struct GetSpool {
     let jobs = Dictionary(left.map { (key($0.name, $0.asked), $0.job) }) { first, _ in first }
     for index in items.indices where !names.contains(items[index].job.fileName) {
       guard let key = key(items[index].name, items[index].asked) else { continue }
-      items[index].known = jobs[key]
+      items[index].known = jobs[key] ?? items[index].known
     }
   }
 

@@ -36,12 +36,14 @@ struct FetchedFiles: Sendable {
     case .changed(let mismatch): flaw = "changed: \(mismatch.text)"
     case .unreadable(let error): flaw = "unreadable: \(error.errno)"
     case .present, .sound:
-      return VerifyAnswer(line: isVerbose ? "\(name): sound: \(fetched.facts)" : nil)
+      return VerifyAnswer(place: receipt.directory, line: isVerbose ? "\(name): sound: \(fetched.facts)" : nil)
     }
     var answer = VerifyAnswer(isGood: false, line: "\(name): \(flaw)")
-    if case .missing = check { answer.isMissing = true }
-    if fetched.asked == nil {
-      answer.line? += "; `spoolrun get --overwrite` with its URL gets it again"
+    if case .missing = check {} else { answer.place = receipt.directory }
+    if !fetched.isOfSpool, let lost = fetched.lost {
+      let digest = DigestAlgorithm.byStrength.lazy.compactMap { fetched.done.verified.digests[$0] }.first
+      let proof = digest.map { " --\($0.algorithm.rawValue) \($0)" } ?? ""
+      answer.line? += "; \(lost): `spoolrun get --overwrite\(proof) -o \(name) URL` gets it again"
     } else if directory == nil {
       (answer.isDamaged, answer.again) = (true, fetched)
     }
@@ -55,18 +57,20 @@ struct FetchedFiles: Sendable {
     try Libcurl.loadOrExit()
     let get = try Get.parse([])
     var ends: [ExitStatus] = []
-    let directories = Dictionary(grouping: files) { ($0.done.receipt.directory ?? "").exact }
+    let directories = Dictionary(grouping: files, by: \.directory)
     for (directory, files) in directories.sorted(by: { $0.key.text < $1.key.text }) where StopSignals.last == 0 {
       let items = try files.map { file in
-        let urls = [file.asked, file.url].compactMap { $0 }
-        var asked = try JobRequest(urls: urls[0].exact == urls.last?.exact ? [urls[0]] : urls, given: [])
+        let urls = [file.asked, file.isOfSpool || file.asked?.exact == file.url?.exact ? nil : file.url]
+        var asked = try JobRequest(urls: urls.compactMap(\.self), given: [])
         (asked.overwrite, asked.expected) = (true, file.done.verified.expectation)
         let name = file.done.receipt.output
         var status = stat()
         if stat("\(directory.text)/\(name)", &status) == 0 {
           asked.mode = PayloadMode(String(status.st_mode & 0o777, radix: 8))
         }
-        return GetItem(asked: asked, directory: directory.text, name: name, shown: name, known: JobName(file.job))
+        return GetItem(
+          asked: asked, directory: directory.text, name: name, shown: name, known: JobName(file.job),
+          again: file.done.verified)
       }
       do {
         ends.append(try get.fetch(items, location))
@@ -80,6 +84,14 @@ struct FetchedFiles: Sendable {
 }
 
 extension GetRecords.Fetched {
+  var directory: ExactText { (done.receipt.directory ?? "").exact }
+
+  /// Why nobody can ask for it again by what was noted; nil if that may do.
+  fileprivate var lost: String? {
+    guard let asked else { return "its URL is not noted" }
+    return lacks.map { "what may be secret is not noted of its request, \(escaped(asked)) (\(escaped($0)))" }
+  }
+
   fileprivate var facts: String { "size=\(done.verified.size) \(Fields().with(done.verified.digests).text)" }
 
   /// Where the file is from, for a person.

@@ -66,28 +66,28 @@ struct Verify: ParsableCommand {
       ? try spool.openAllAndFetched(names, for: use) : (try spool.openAll(for: use, done: true), names.map { _ in [] })
     let files = fetched.flatMap(\.self)
     let others = zip(names, fetched).filter { $1.isEmpty }.map(\.0)
-    let isRight = others.isEmpty || !spools.isEmpty
-    if !isRight {
-      let more = others.count > 1 ? ", nor of \(others.count - 1) others" : ""
-      Terminal.error("\(escaped(others[0])): nothing of this name was fetched here\(more)")
+    let (lists, strangers) = try names.isEmpty || !others.isEmpty ? receipts(in: spools, others) : ([], [])
+    if let stranger = strangers.first {
+      let more = strangers.count > 1 ? ", nor of \(strangers.count - 1) others" : ""
+      Terminal.error("\(escaped(stranger)): nothing of this name was fetched here\(more)")
     }
-    let lists = try isRight && (names.isEmpty || !others.isEmpty) ? receipts(in: spools, others) : []
     let places =
       files.compactMap(\.done.receipt.directory) + lists.filter { $0.receipts.count > 0 }.map(\.spool.location)
     let progress = VerifyProgress()
     progress.count { $0.files = lists.reduce(files.count) { $0 + $1.receipts.count } }
-    let found = check(files, lists, progress)
+    var found = check(files, lists, progress)
     let (ended, bad, replaced) = (progress.now.ended, progress.now.bad, found.replaced)
     let flaws = (replaced > 0 ? ", \(replaced) replaced" : "") + (bad > 0 ? ", \(bad) not" : "")
     if sums == nil { Terminal.say("\(ended - bad - replaced) sound\(flaws)\(Self.told(places))") }
-    if refetch, !found.again.isEmpty {
-      let isEach = files.count <= names.count && !names.contains { $0.isEmpty || isDirectory($0) }
-      if !isEach, found.missing == files.count {
-        throw ExitStatus.givenUp.after("none of these files is here: if their disk is mounted, name them")
+    if refetch {
+      let away = found.takeAway()
+      for place in away {
+        Terminal.error("\(escaped(place)): none of these files is there: if their disk is mounted, name them")
       }
-      try FetchedFiles.refetch(found.again)
+      if !found.again.isEmpty { try FetchedFiles.refetch(found.again) }
+      if !away.isEmpty { found.isGood = false }
     }
-    if found.isGood, isRight { return }
+    if found.isGood, strangers.isEmpty { return }
     if found.isDamaged, !refetch {
       Terminal.error("`spoolrun verify --refetch` has it fetched again, and replaced once it is right", .info)
     }
@@ -113,16 +113,25 @@ struct Verify: ParsableCommand {
     return found
   }
 
-  private func receipts(in spools: [Spool], _ names: [String]) throws -> [(spool: Spool, receipts: ReceiptList)] {
-    try ExitStatus.reporting("the receipts") {
-      if names.isEmpty { return try spools.map { ($0, try ReceiptList($0, named: nil)) } }
-      let meant = zip(RawArguments.bytes(of: names), try MeantJobs.by(names, in: spools, [.done]))
-      return try spools.indices.compactMap { index in
-        let wanted = meant.filter { $1.index == index }.flatMap { text, jobs in
-          jobs.directory ?? .done == .done ? jobs.names : [FileName(text)]
+  /// - Returns: also those names by which the person's gets have nothing.
+  private func receipts(
+    in spools: [Spool], _ names: [String]
+  ) throws -> ([(spool: Spool, receipts: ReceiptList)], strangers: [String]) {
+    if spools.isEmpty { return ([], names) }
+    return try ExitStatus.reporting("the receipts") {
+      if names.isEmpty { return (try spools.map { ($0, try ReceiptList($0, named: nil)) }, []) }
+      let isAboutGets = spool.spool == nil && SpoolOpening.isAboutGets
+      var strangers: [String] = []
+      var wanted: [[FileName]] = spools.map { _ in [] }
+      for (text, jobs) in zip(RawArguments.bytes(of: names), try MeantJobs.by(names, in: spools, [.done])) {
+        if try isAboutGets && !jobs.isAnyThere() {
+          strangers.append(String(decoding: text, as: UTF8.self))
+        } else {
+          wanted[jobs.index] += jobs.directory ?? .done == .done ? jobs.names : [FileName(text)]
         }
-        return wanted.isEmpty ? nil : (spools[index], try ReceiptList(spools[index], named: wanted))
       }
+      let lists = try zip(spools, wanted).filter { !$1.isEmpty }.map { ($0, try ReceiptList($0, named: $1)) }
+      return (lists, strangers)
     }
   }
 
@@ -156,9 +165,17 @@ struct Verify: ParsableCommand {
     var isDamaged = false
     /// Payloads that newer jobs have replaced.
     var replaced = 0
-    /// Files of gets.
-    var missing = 0
+    /// The directories where files of gets are.
+    var places: Set<ExactText> = []
     var again: [GetRecords.Fetched] = []
+
+    /// Takes those out of ``again`` whose disk may not be mounted: nobody has named them, and no other file is there.
+    /// - Returns: their directories.
+    mutating func takeAway() -> [String] {
+      let away = Set(again.filter { !$0.isNamed }.map(\.directory)).subtracting(places)
+      again.removeAll { !$0.isNamed && away.contains($0.directory) }
+      return away.sorted().map(\.text)
+    }
   }
 
   private func report<Item>(
@@ -172,7 +189,7 @@ struct Verify: ParsableCommand {
         if let line = answer.line { Terminal.print(line) }
         if let problem = answer.problem { Terminal.error(problem) }
         if let again = answer.again { found.again.append(again) }
-        if answer.isMissing { found.missing += 1 }
+        if let place = answer.place { found.places.insert(place.exact) }
         if !answer.isGood, !refetch || answer.again == nil { found.isGood = false }
         if answer.isDamaged { found.isDamaged = true }
         if answer.isReplaced { found.replaced += 1 }

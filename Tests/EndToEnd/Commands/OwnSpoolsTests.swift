@@ -132,21 +132,73 @@ import Testing
     let server = try ScriptedServer { _, reply in
       try reply.respond("200 OK", body: Array(asked.next() == 1 ? "payload\n".utf8 : "pay2oad\n".utf8))
     }
-    #expect(try await get(server.url("/a?token=s3cret")).status == .exited(0))
+    #expect(try await get(server.url("/a")).status == .exited(0))
     let damaged = Array("pay1oad\n".utf8)
     try writeFile("\(here)/a", damaged)
     let result = try await command("verify", "--refetch", "\(here)/a", directory: "/")
     #expect(result.status == .exited(1) && result.errors.contains("mismatch"), "\(result)")
     #expect(try bytes("a") == damaged && server.requests.count > 1)
+  }
+
+  @Test(arguments: ["?token=s3cret", "s3cret@", ""])
+  func `verify --refetch asks nobody without what is not noted, and tells the command that asks with it`(
+    secret: String
+  ) async throws {
+    let server = try simpleServer()
+    let url = secret.contains("@") ? server.url("/a").replacing("//", with: "//\(secret)") : server.url("/a") + secret
+    let header = secret == "" ? ["--header", "X-Key: s3cret"] : []
+    #expect(try await start(header + [url]).result().status == .exited(0))
     let noted = try names(in: "\(personal)/got").map {
       String(decoding: try readFile("\(personal)/got/\($0)"), as: UTF8.self)
     }
-    #expect(!noted.joined().contains("s3cret"))
-    // Of a disk that is not mounted, nothing is there.
-    try #require(unlink("\(here)/a") == 0)
-    for isNamed in [false, true] {
-      let gone = try await isNamed ? command("verify", "--refetch", here) : command("verify", "--refetch")
-      #expect(gone.status == .exited(1) && gone.errors.contains("if their disk is mounted, name them"), "\(gone)")
+    #expect(noted.count == 1 && !noted[0].contains("s3cret"))
+    try writeFile("\(here)/a", Array("pay1oad\n".utf8))
+    let result = try await command("verify", "--refetch", "\(here)/a", directory: "/")
+    #expect(result.status == .exited(1) && server.requests.count == 1, "\(result)")
+    let told = try #require(result.output.firstMatch(of: /`spoolrun (get .*) URL` gets it again/)?.1, "\(result)")
+    #expect(told.contains(" --crc32 \(hex8(independentCRC32(Array("payload\n".utf8)))) "), "\(told)")
+    let again = try startSpoolrun(told.split(separator: " ").map(String.init) + [url], environment: environment)
+    #expect(try await again.result().status == .exited(0))
+    #expect(try bytes("a") == Array("payload\n".utf8) && server.requests.count == 2)
+  }
+
+  /// Of a disk that is not mounted, nothing is there, and nothing goes to where it was mounted.
+  @Test func `verify --refetch gets nothing into a directory that has none of its files, unless that is named`()
+    async throws
+  {
+    let server = try simpleServer()
+    try #require(mkdir(elsewhere, 0o755) == 0)
+    for name in ["a", "b"] {
+      #expect(try await get(server.url("/\(name)")).status == .exited(0))
+      #expect(try await get("-o", "../elsewhere/\(name)", server.url("/\(name)")).status == .exited(0))
+    }
+    for path in ["\(here)/a", "\(here)/b", "\(elsewhere)/a"] { try #require(unlink(path) == 0) }
+    let both = try await command("verify", "--refetch", here, elsewhere, directory: "/")
+    #expect(both.status == .exited(1) && names(in: here) == [] && names(in: elsewhere) == ["a", "b"], "\(both)")
+    #expect(both.errors.contains("\(here): none of these files is there: if their disk is mounted"), "\(both)")
+    #expect(try await command("verify", "--refetch").errors.contains("if their disk is mounted, name them"))
+    let named = try await command("verify", "--refetch", "\(here)/a", elsewhere, directory: "/")
+    #expect(named.status == .exited(0) && names(in: here) == ["a"], "\(named)")
+  }
+
+  /// The text says more than what is noted of a get that is over.
+  @Test func `verify --refetch of a file whose spool is there keeps the text of its job`() async throws {
+    let server = try ScriptedServer { request, reply in
+      guard request.target == "/a?token=s3cret", request.value("X-Key") == "k" else {
+        return try reply.respond("503 Service Unavailable", body: [])
+      }
+      try reply.respond("200 OK", body: Array("payload\n".utf8))
+    }
+    #expect(
+      try await get("--once", "--header", "X-Key: k", server.url("/a?token=s3cret"), server.url("/b")).status
+        == .exited(75))
+    for round in 1...2 {
+      try writeFile("\(here)/a", Array("pay\(round)oad\n".utf8))
+      let result = try await command("verify", "--refetch", "here/a", directory: home.path)
+      #expect(try result.status == .exited(0) && bytes("a") == Array("payload\n".utf8), "\(result)")
+      let text = String(decoding: try readFile("\(spool)/done/\(names(in: "\(spool)/done")[0])"), as: UTF8.self)
+      #expect(text.split(separator: "\n").count { $0 == "header: X-Key: k" } == 1, "\(text)")
+      #expect(text.split(separator: "\n").count { $0.hasPrefix("overwrite:") } == 1, "\(text)")
     }
   }
 
@@ -237,6 +289,14 @@ import Testing
     #expect(try bytes("old") == [1] && names(in: here) == ["old"])
     #expect(try await get("--once", server.url("/old")).errors.contains("old: is there already"))
     #expect(waiting(here) == 1 && names(in: "\(spool)/done").count == 1 && names(in: "\(spool)/new") == [])
+  }
+
+  @Test func `names by which no get has a job are told in one line`() async throws {
+    try await leave()
+    let result = try await command("verify", "x", "y", "z", directory: "/")
+    #expect(result.status == .exited(1) && (result.errors + result.output).contains("x: nothing of this"), "\(result)")
+    #expect(result.output == "0 sound\n" || result.output == "", "\(result)")
+    #expect(result.errors.split(separator: "\n").count { !$0.contains("sound") } == 1, "\(result)")
   }
 
   @Test func `a spool that is named, or called spool, comes first`() async throws {

@@ -96,6 +96,29 @@ import Testing
     #expect(server.requests.count == 1 && spool.told("delivered").count == 3)
   }
 
+  /// Nothing is left to ask it for.
+  @Test func aDeliveryDoesNotWaitForAServerThatRests() async throws {
+    let server = try ScriptedServer { request, reply in
+      if request.target == "/x" { return try reply.respond("200 OK", body: Array("payload\n".utf8)) }
+      try reply.respond("503 Busy", ["Retry-After: 600"], body: [])
+    }
+    let spool = try spool(refusing: true)
+    try spool.drop("a", "\(server.url("/x"))\n")
+    _ = try await spoolrun("--once", spool.root)
+    try spool.drop("b", "\(server.url("/busy"))\n")
+    _ = try await spoolrun("--once", spool.root)
+    #expect(spool.names("servers") == ["http-127.0.0.1-\(server.port)"])
+    accept(spool)
+    // It is due, and no person has asked for it.
+    let text = String(decoding: try readFile(spool.path("partial/a")), as: UTF8.self)
+    let due = text.replacing(/retry=[-0-9T:]*Z/, with: "retry=2026-01-01T00:00:00Z")
+    try writeFile(spool.path("partial/a"), Array(due.utf8))
+    try spool.makeDue("a")
+    let result = try await spoolrun("--once", spool.root)
+    #expect(spool.places(of: "a") == ["done/a"], "\(result)")
+    #expect(server.requests.map(\.target) == ["/x", "/busy"])
+  }
+
   @Test func statusTells() async throws {
     let server = try simpleServer()
     let spool = try spool(refusing: true)

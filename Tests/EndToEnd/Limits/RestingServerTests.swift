@@ -304,7 +304,6 @@ import Testing
 
   // MARK: patience
 
-  /// As if the server had been away for three days: its jobs are given up together, and a person hears it once.
   @Test func `the server of a job's signature is waited for as long as the job's own`() async throws {
     let server = try ScriptedServer { try $1.respond("200 OK", body: payload) }
     let dead = try DeadPort()
@@ -325,6 +324,24 @@ import Testing
     #expect(try spool.lastFailure("failed/job")["code"] == "server-away")
   }
 
+  /// A check without its end would count as the death of a worker, and the job that kills three is given up.
+  @Test func `a subscription that waits for the server of its signature has ended its check`() async throws {
+    let server = try simpleServer(Array("\(String(repeating: "a", count: 64))  x\n".utf8))
+    let busy = try self.server(0, retryAfter: "600")
+    let spool = try TemporarySpool()
+    try spool.drop("busy", "\(busy.url("/busy"))\n")
+    _ = try await spoolrun("--once", spool.root)
+    try spool.order("list", "url: \(server.url("/SHA256SUMS"))\nsignature: \(busy.url("/sig"))\nevery: 1h\n")
+    for _ in 1...2 {
+      try spool.makeOrderDue("list")
+      let result = try await spoolrun("--once", spool.root)
+      #expect(spool.names("standing") == ["list"] && busy.requests.map(\.target) == ["/busy"], "\(result)")
+    }
+    let lines = try spool.lines("standing/list").map(\.key)
+    #expect(lines.suffix(4) == ["started", "interrupted", "started", "interrupted"], "\(lines)")
+  }
+
+  /// As if the server had been away for three days: its jobs are given up together, and a person hears it once.
   @Test(arguments: [("", 0), ("patience: 2d\n", 20)])
   func `a server that is away for too long`(text: String, failed: Int) async throws {
     let dead = try DeadPort()

@@ -92,6 +92,43 @@ import TestSupport
     #expect(liar.requests.map(ask) == ["plain"] && other.requests.map(ask) == [piece])
   }
 
+  /// Each is asked once for the piece, and not again when it is the next one's turn.
+  @Test func mirrorsThatAllSendItWrong() async throws {
+    let (spool, line) = try spool()
+    let liars = try (0..<3).map { _ in try ScriptedServer { try Origin(bytes: Self.flipped(in: 20)).answer($0, $1) } }
+    try spool.drop("job", "\(liars.map { "url: \($0.url("/data"))\n" }.joined())\(line)")
+    let result = try await spoolrun("--once", spool.root)
+    #expect(try spool.lastFailure("partial/job")["code"] == "wrong-piece" && spool.payloads == [], "\(result)")
+    let piece = "range \(20 * Self.length)-\(21 * Self.length - 1)"
+    #expect(liars.map { $0.requests.map(ask) } == [["plain", piece], [piece], [piece]])
+  }
+
+  /// The attempts are counted once nobody waits for the other mirror any more, or the job would go on for ever.
+  @Test func aMirrorThatAnswersNobody() async throws {
+    let (spool, line) = try spool()
+    let dead = try DeadPort()
+    let liar = try ScriptedServer { try $1.respond("200 OK", body: Self.flipped(in: 60)) }
+    let since = try await runTool(["/usr/bin/date", "-u", "-d", "-3 days", "+%FT%TZ"]).output.filter { $0 != "\n" }
+    try writeFile(
+      spool.path("partial/job"),
+      Array(
+        """
+        url: \(liar.url("/data"))
+        url: http://127.0.0.1:\(dead.port)/data
+        \(line)attempts: 2
+        patience: 2d
+        failed: \(since) attempt=1 class=temporary code=connect at=0 retry=\(since) burned=no reason=x
+
+        """.utf8))
+    for place in ["partial/job", "failed/job"] {
+      let result = try await spoolrun("--once", spool.root)
+      #expect(spool.places(of: "job").first == place, "\(result)")
+      guard spool.places(of: "job").first == place else { return }
+      #expect(try spool.lastFailure(place)["code"] == "wrong-piece", "\(result)")
+      try? spool.makeDue("job")
+    }
+  }
+
   /// It has sent nothing that is wrong, and the other one does not rest.
   @Test(arguments: [false, true]) func aMirrorThatSaysLater(isFirst: Bool) async throws {
     let (spool, line) = try spool()
