@@ -255,8 +255,8 @@ WORKER = {
             "        if text.request.urls != choice.peek.urls {", '        if text.request.urls != choice.peek.urls, !planted("what is claimed is not what was looked at") {',
         ),
         "other workers' transfers do not count": (
-            "    return isSlotTaken(of: server, priority, slots, at: now) ? nil : Self.pause",
-            '    return isSlotTaken(of: server, priority, slots, at: now) || planted("other workers\' transfers do not count") ? nil : Self.pause',
+            "    return isSlotTaken(of: server, priority, slots, at: now) ? nil : (Self.pause, false)",
+            '    return isSlotTaken(of: server, priority, slots, at: now) || planted("other workers\' transfers do not count") ? nil : (Self.pause, false)',
         ),
 }
 PLANTS = {
