@@ -97,6 +97,7 @@ import Testing
     try await waitUntil("it probes") { server.requests(for: "/big").count == 2 }
     try spool.drop("small", "\(server.url("/small"))\n")
     try await waitUntil("another job is served") { spool.names("done") == ["small"] }
+    #expect(server.requests(for: "/big").count == 2, "the probe is under way")
     gate.open()
     try await waitUntil("both are done") { spool.names("done").count == 2 }
     worker.send(signal: SIGTERM)
