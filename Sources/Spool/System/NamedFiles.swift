@@ -159,8 +159,7 @@ extension System {
     try status(at, path, absent: [.noSuchFileOrDirectory, .notDirectory, .fileNameTooLong])
   }
 
-  /// - Parameter absent: the errors that say that there is no such file. Most answers are such, and the text of an error
-  ///   takes longer than the call.
+  /// - Parameter absent: the errors that say that there is no such file. To word an error takes longer than the call.
   func status(_ at: Int32, _ path: Path, absent: [Errno]) throws(SpoolError) -> FileStatus? {
     var status = stat()
     var isThere = true
