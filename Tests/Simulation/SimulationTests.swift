@@ -46,7 +46,7 @@ import Testing
     let oracle = Oracle(world, spool: spool)
     var play = Play(world, oracle, kind)
     // Those that found something before there were any keep their stories.
-    let whole = isWhole ? WholeWorkers(play, spool: spool, hasPrograms: seed % 4 == 3) : nil
+    let whole = isWhole ? WholeWorkers(play, spool: spool, hasPrograms: seed % 8 == 3) : nil
     if let whole { (play.more, play.pieces) = ({ whole.more($0) }, { whole.servers.declaredPieces($0) }) }
     var jobs = 0
     let isCalm = world.isChance(1, in: 4)

@@ -296,11 +296,6 @@ WORKER = {
 }
 # Those that the play of a list has to find.
 SPOOL_LISTS = {
-        "a new entry's job is not made durable": (
-            "    try spool.flush(.new).run()\n    if try spool.modified(.urgent)",
-            '    if !planted("a new entry\'s job is not made durable") { try spool.flush(.new).run() }\n'
-            "    if try spool.modified(.urgent)",
-        ),
         "an entry is dropped again after a crash": (
             "    for job in jobs where try !hasJob(job.text, job.name)",
             '    for job in jobs where try !hasJob(job.text, job.name) || planted("an entry is dropped again after a crash")',
