@@ -4,7 +4,6 @@ package struct Defect: Error, Sendable, Equatable, CustomStringConvertible {
   /// Says what to do about it; free of control bytes and of header values.
   package let reason: String
 
-  /// - Parameter reason: free of control bytes and of header values.
   package init(line: Int?, reason: String) {
     (self.line, self.reason) = (line, reason)
   }
@@ -50,8 +49,8 @@ func byteCountText(_ bytes: UInt64) -> String {
   text(bytes, [("T", 1 << 40), ("G", 1 << 30), ("M", 1 << 20), ("k", 1 << 10)])
 }
 
-/// `90`, `90s`, `5m`, `2h` or `7d` in seconds, from 1 s to 365 days.
-package func duration(_ text: some StringProtocol) -> Int? {
+/// `90`, `90s`, `5m`, `2h` or `7d` in seconds, from 1 s to 365 days, or to another limit.
+package func duration(_ text: some StringProtocol, atMost limit: UInt64 = 31_536_000) -> Int? {
   var digits = Substring(text)
   var unit: UInt64 = 1
   if let scale = ["s": UInt64(1), "m": 60, "h": 3600, "d": 86_400][String(digits.suffix(1))] {
@@ -60,7 +59,7 @@ package func duration(_ text: some StringProtocol) -> Int? {
   }
   guard let number = decimal(digits) else { return nil }
   let (seconds, overflow) = number.multipliedReportingOverflow(by: unit)
-  guard !overflow, (1...31_536_000).contains(seconds) else { return nil }
+  guard !overflow, (1...limit).contains(seconds) else { return nil }
   return Int(seconds)
 }
 
