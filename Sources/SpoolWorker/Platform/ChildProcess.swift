@@ -202,7 +202,6 @@ private struct ChildPipes {
   var output: [UInt8] { streams[0].bytes }
   var answer: [UInt8] { streams.count > 1 ? streams[1].bytes : [] }
 
-  /// Waits for some of either, and reads it.
   mutating func take(milliseconds: Int64) -> Bool {
     if streams.allSatisfy(\.hasEnded) { return false }
     // poll(2) ignores a negative descriptor.

@@ -17,7 +17,6 @@ private struct GestureRun {
     (self.gesture, self.spool, self.isVerbose) = (gesture, spool, isVerbose)
   }
 
-  /// Tells a person how many jobs were changed.
   func tell() throws(SpoolError) {
     let count = changed.count
     if isVerbose || count == 0 && !isComplete { return }
@@ -48,7 +47,6 @@ private struct GestureRun {
     }
   }
 
-  /// The number of jobs in `directories` at the moment.
   func count(all directories: [Directory]) throws(SpoolError) -> Int {
     try Steering(spool).jobs(for: gesture, in: directories).count
   }
@@ -297,7 +295,6 @@ struct Cancel: ParsableCommand {
   }
 }
 
-/// What to say of a gesture's outcome.
 struct GestureReport {
   /// Without control characters.
   let text: String
