@@ -137,3 +137,6 @@ CURLcode ccurl_get_offset(CURL *easy, CURLINFO info, curl_off_t *value) {
   return library.easy_getinfo(easy, info, value);
 }
 CURLcode ccurl_get_pointer(CURL *easy, CURLINFO info, void **value) { return library.easy_getinfo(easy, info, value); }
+int ccurl_parse_time(const char *text, const char *format, struct tm *parts) {
+  return strptime(text, format, parts) != NULL;
+}

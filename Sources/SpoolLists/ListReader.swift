@@ -16,20 +16,20 @@ package final class ListReader {
   /// - Parameter path: the list's file; nil for standard input.
   /// - Throws: ``Defect``, ``SpoolError``.
   package convenience init(_ path: [UInt8]?, _ options: ListOptions) throws {
-    let file = try GzipFile(path)
     var options = options
     options.name = options.name ?? path.map { Array($0[Self.directory(of: $0).count...]) }
-    try self.init(ByteSource { try file.read(into: $0) }, options, directory: path.map { Self.directory(of: $0) })
+    try self.init(
+      ByteSource(PlainFile.open(path)).inflated(), options, directory: path.map { Self.directory(of: $0) })
   }
 
   /// A list in memory, which may be gzipped, without files beside it.
   package convenience init(contents: [UInt8], _ options: ListOptions) throws {
-    try self.init(ByteSource(inflating: contents), options, directory: nil)
+    try self.init(ByteSource(contents).inflated(), options, directory: nil)
   }
 
   /// - Parameter directory: where the list is; nil where that is not known.
   init(_ source: ByteSource, _ options: ListOptions, directory: [UInt8]? = nil) throws {
-    format = try options.format ?? FormatGuess.format(of: source.peek())
+    format = try options.format ?? ListFormat.guess(by: source.peek())
     if format.needsBase, options.base == nil {
       throw Defect(line: nil, reason: "a list of checksums names no URLs: say with --base URL where its files are")
     }
@@ -91,10 +91,10 @@ package final class ListReader {
   }
 }
 
-/// Tells a list's format by its looks.
-enum FormatGuess {
+extension ListFormat {
+  /// The format that a list seems to have.
   /// - Parameter head: the list's first bytes.
-  static func format(of head: [UInt8]) -> ListFormat {
+  static func guess(by head: [UInt8]) -> ListFormat {
     var text =
       ByteSource.isLittleEndian(head).map {
         String(decoding: ByteSource.units(head, isLittle: $0), as: UTF16.self)
@@ -150,7 +150,6 @@ extension ListTable {
   package mutating func give(_ text: Fingerprint) -> Bool { !isWanted(text) && given.insert(text.low).inserted }
 }
 
-/// The names of jobs.
 package struct ListNames: ListTable {
   private var wanted: Set<Int> = []
   package private(set) var contested: Set<Int> = []
@@ -178,7 +177,6 @@ package struct ListOutputs: ListTable {
 
   package enum Finding { case new, repeated, taken }
 
-  /// Takes note of a job.
   /// - Parameters:
   ///   - job: all that it asks for.
   ///   - isFixed: whether the list itself gives the output.

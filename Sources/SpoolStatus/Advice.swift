@@ -2,7 +2,6 @@ package import Spool
 
 /// What a person may do about a failure. Pure.
 package struct Advice: Sendable, Equatable {
-  /// One sentence.
   package let text: String
   /// Whether attempts fail until somebody does it. Otherwise it may be enough to wait.
   package let isUrgent: Bool

@@ -13,7 +13,6 @@ struct BarLayout {
     var bytes: UInt64
     var total: UInt64?
     var rate: Double?
-    var left: Int64?
     var certainty = Certainty.exact
     /// The number of the picture. It moves the bar of a job whose size is unknown.
     var turn = 0
@@ -27,7 +26,7 @@ struct BarLayout {
     }
 
     fileprivate var timeLeft: String {
-      guard let left else { return "" }
+      guard let left = secondsLeft(bytes, of: total, rate: rate) else { return "" }
       return (certainty == .exact ? "" : certainty.rawValue) + shortDuration(left)
     }
   }
@@ -49,9 +48,6 @@ struct BarLayout {
   private static let narrowestBar = 10
   private static let widestBar = 60
 
-  /// - Parameters:
-  ///   - names: the widths of the names.
-  ///   - label: of the total.
   init(width: Int, names: [Int], label: TotalLabel, look: Look) {
     (self.look, self.label) = (look, label)
     let labels = label.variants(look).map(\.width)
@@ -207,7 +203,6 @@ package struct VerifyPicture: Sendable {
     BarLayout(width: width, names: [], label: label, look: look).total(
       BarLayout.Figures(
         bytes: progress.read, total: total?.bytes, rate: meter.rate,
-        left: secondsLeft(progress.read, of: total?.bytes, rate: meter.rate),
         certainty: total?.isEstimate == true ? .estimate : .exact, turn: turns))
   }
 }

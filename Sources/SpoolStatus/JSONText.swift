@@ -18,7 +18,6 @@ package indirect enum JSONText: Sendable {
   /// Bytes per second.
   static func rate(_ value: Double?) -> JSONText { count(value.map { Int64(min($0, 1e18)) }) }
 
-  /// The value in one line (RFC 8259).
   package var text: String {
     switch self {
     case .null: "null"

@@ -90,7 +90,6 @@ package struct RateMeter: Sendable {
 
   package init() {}
 
-  /// Adds a look. One with fewer bytes than the last starts the average again.
   package mutating func add(_ bytes: UInt64, at milliseconds: Int64) {
     if let last = looks.last {
       if bytes < last.bytes { looks = [] }

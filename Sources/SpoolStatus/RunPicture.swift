@@ -46,7 +46,6 @@ package struct RunPicture: Sendable {
 
   private var total: RunTotal { RunTotal(progress, since: before, gone: gone) }
 
-  /// One line for an output on which the cursor cannot be moved.
   package var sentence: String {
     let total = total
     let of =
@@ -58,7 +57,9 @@ package struct RunPicture: Sendable {
     let size = total.total.map { " of \(of)\(shortBytes($0))" } ?? ""
     var parts = [total.label.text, shortBytes(total.bytes) + size]
     if let rate = whole.rate { parts.append(shortRate(rate)) }
-    if let left = total.secondsLeft(whole.rate) { parts.append("\(of)\(shortDuration(left)) left") }
+    if let left = secondsLeft(total.bytes, of: total.total, rate: whole.rate) {
+      parts.append("\(of)\(shortDuration(left)) left")
+    }
     return parts.joined(separator: ", ")
   }
 
@@ -83,12 +84,9 @@ package struct RunPicture: Sendable {
       width: width, names: jobs.map { displayWidth($0.name.display) },
       label: hasTotal ? total.label : TotalLabel(count: "", shortCount: "", troubles: []), look: look)
     var lines = jobs.map { job in
-      let (rate, bytes) = (meters[job.id]?.rate, job.bytes ?? 0)
-      return layout.line(
+      layout.line(
         fitted(job.name.display, to: layout.nameWidth, ellipsis: look.ellipsis),
-        BarLayout.Figures(
-          bytes: bytes, total: job.total, rate: rate, left: secondsLeft(bytes, of: job.total, rate: rate),
-          turn: turns))
+        BarLayout.Figures(bytes: job.bytes ?? 0, total: job.total, rate: meters[job.id]?.rate, turn: turns))
     }
     if shown < running.count, height > 1 {
       lines.append(
@@ -96,8 +94,7 @@ package struct RunPicture: Sendable {
     }
     if !hasTotal { return lines }
     let figures = BarLayout.Figures(
-      bytes: total.bytes, total: total.total, rate: whole.rate, left: total.secondsLeft(whole.rate),
-      certainty: total.certainty, turn: turns)
+      bytes: total.bytes, total: total.total, rate: whole.rate, certainty: total.certainty, turn: turns)
     return lines + [layout.total(figures)]
   }
 
@@ -162,6 +159,4 @@ struct RunTotal {
     }
     return unknown.isEmpty ? (sum, .exact) : (unknown.reduce(sum, &+), .least)
   }
-
-  func secondsLeft(_ rate: Double?) -> Int64? { SpoolStatus.secondsLeft(bytes, of: total, rate: rate) }
 }

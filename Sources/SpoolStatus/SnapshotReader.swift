@@ -224,8 +224,6 @@ package final class SnapshotReader {
   private static let recentShown = 5
   private static let recentLookedAt = 20_000
 
-  /// The latest receipts, the last one first.
-  /// - Returns: nil if there are too many to look at.
   private func recent(_ done: [FileName]) throws(SpoolError) -> [DoneStatus]? {
     guard done.count <= Self.recentLookedAt else { return nil }
     var times: [(name: FileName, modified: Int64)] = []
@@ -244,7 +242,6 @@ package final class SnapshotReader {
     return found
   }
 
-  /// The workers that have a file in `workers/`; nil if this user may not read it.
   private func readWorkers() throws(SpoolError) -> [WorkerStatus]? {
     try orNil(WorkerFiles(spool).all(), on: .permissionDenied)?.map { worker in
       WorkerStatus(

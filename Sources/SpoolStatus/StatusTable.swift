@@ -137,7 +137,6 @@ package struct StatusTable {
     return rows + more((isFiltered ? known.count : count) - shown.count).map { TableRow(lines: [$0]) }
   }
 
-  /// The directories in which a person finds them.
   private func places(_ jobs: ArraySlice<JobStatus>, _ state: JobState) -> String {
     let all = Directory.allCases.filter { directory in jobs.contains { $0.directory == directory } }
     return (all.isEmpty ? [state.usualDirectory] : all).map { "\($0.rawValue)/" }.joined(separator: ", ")
@@ -215,7 +214,6 @@ package struct StatusTable {
 
   private static let mostWorkers = 20
 
-  /// A line for each worker, and one for each reason why jobs wait.
   private var workers: [StyledLine] {
     let workers = snapshot.workers
     if workers.isEmpty { return [] }

@@ -66,7 +66,6 @@ package func displayWidth(_ text: some StringProtocol) -> Int {
   return text.unicodeScalars.reduce(0) { $0 + displayWidth($1) }
 }
 
-/// The columns that a character takes on a terminal: 0, 1 or 2.
 package func displayWidth(_ scalar: Unicode.Scalar) -> Int {
   switch scalar.value {
   case 0x20..<0x7F: return 1
@@ -162,7 +161,6 @@ package struct LiveRegion: Sendable {
 
   package mutating func erase(above: [String] = [], columns: Int) -> String { draw([], above: above, columns: columns) }
 
-  /// Moves the cursor to the region's first row and column.
   private func back(_ columns: Int) -> String {
     let rows = drawn.reduce(0) { $0 + max(1, ($1 + columns - 1) / max(1, columns)) }
     return rows == 0 ? "\r" : "\r\u{1B}[\(rows)A"

@@ -42,7 +42,7 @@ enum EntriesCommand {
     }
     if files.count > 2 || files.contains(where: { $0.first == 0x2D }) { return fail(64, usage) }
     do {
-      let list = try EntryFile(files.first)
+      let list = try EntryList(files.first)
       let target = files.count == 2 ? open(files[1]) : 1
       if target < 0 { return fail(74, "\(escaped(files[1])): \(Errno(rawValue: errno))") }
       guard spoolrun_confine(memory, time, output) == 0 else {

@@ -9,8 +9,8 @@ enum Main {
     let arguments = RawArguments.all.map { String(decoding: $0, as: UTF8.self) }
     // No arguments means the default command, which downloads. It must not start by accident.
     guard !arguments.isEmpty else {
-      Terminal.error("started with an empty argument list, without a program name (see execve(2)); doing nothing")
-      exit(ExitStatus.usage.rawValue)
+      ExitStatus.exitOfUsage(
+        "started with an empty argument list, without a program name (see execve(2)); doing nothing")
     }
     UnreadableText.refuse(in: Array(RawArguments.all.dropFirst()))
     let commands = Spoolrun.commandNames
@@ -19,10 +19,7 @@ enum Main {
     ForeignOption.refuse(in: given)
     DashedName.refuse(in: given)
     if let script = CompletionScript.asked(given) { return Terminal.print(script) }
-    if let complaint = Suggestion.complaint(about: given, commands: commands) {
-      Terminal.error(complaint)
-      exit(ExitStatus.usage.rawValue)
-    }
+    if let complaint = Suggestion.complaint(about: given, commands: commands) { ExitStatus.exitOfUsage(complaint) }
     // Returns only on success. Otherwise the command has exited with its own status.
     do {
       var command: any ParsableCommand = try defaultCommand(given, commands) ?? Spoolrun.parseAsRoot(given)
@@ -59,8 +56,7 @@ enum Main {
     let command = arguments.first.flatMap { Spoolrun.commandNames.contains($0) ? "\($0) " : nil } ?? ""
     let sentence =
       text.ends(with: "?") ? "\(text) See" : (text.ends(with: ".") ? String(text.dropLast()) : text) + "; see"
-    Terminal.error(withoutControls("\(sentence) `spoolrun \(command)--help`"))
-    exit(ExitStatus.usage.rawValue)
+    ExitStatus.exitOfUsage(withoutControls("\(sentence) `spoolrun \(command)--help`"))
   }
 }
 

@@ -10,16 +10,33 @@ import Testing
 
   /// One kernel, a directory on its disk, and what is open in it.
   private final class Side {
-    let kernel: any Kernel
+    let kernel: Kernel
     let directory: Int32
     var files: [Int32] = []
 
-    init(_ kernel: any Kernel, _ path: String) {
+    init(_ kernel: Kernel, _ path: String) {
       self.kernel = kernel
       directory = path.withCString { kernel.open(AT_FDCWD, $0, O_RDONLY | O_DIRECTORY, 0) }
     }
 
     func closeAll() { for file in files + [directory] { _ = kernel.close(file) } }
+  }
+
+  /// What it inherits would reach this machine.
+  @Test(arguments: [
+    ("Sources/Spool/System/Kernel.swift", "class Kernel:", "SimulatedKernel.swift", "class SimulatedKernel:"),
+    ("Sources/Spool/System/Host.swift", "class Host:", "World.swift", "class SimulatedHost:"),
+  ])
+  func `a simulated process overrides every call`(
+    file: String, type: String, simulation: String, simulated: String
+  ) throws {
+    func members(_ file: String, _ type: String, _ start: Regex<(Substring, Substring)>) throws -> [String] {
+      let lines = try SourceTree.lines(file).drop { !$0.contains(type) }.prefix { $0 != "}" }
+      return lines.compactMap { $0.prefixMatch(of: start).map { String($0.1) } }.sorted()
+    }
+    let all = try members(file, type, /\ \ (?:package\ )?(?:func|var)\ (\w+)/)
+    #expect(all.count > 5)
+    #expect(try members("Tests/Simulation/\(simulation)", simulated, /\ \ override\ (?:func|var)\ (\w+)/) == all)
   }
 
   /// What a call answers, for a comparison.
@@ -113,7 +130,7 @@ import Testing
     let world = World(seed: seed)
     let simulated = SimulatedKernel(world, Process(1, "likeness"))
     _ = "/here".withCString { simulated.makeDirectory(AT_FDCWD, $0, 0o700) }
-    let sides = [Side(LinuxKernel.shared, directory.path), Side(simulated, "/here")]
+    let sides = [Side(Kernel.shared, directory.path), Side(simulated, "/here")]
     defer { for side in sides { side.closeAll() } }
     var calls: [String] = []
     for _ in 0..<80 {

@@ -35,26 +35,28 @@ final class SimulatedKernel: Kernel, @unchecked Sendable {
 
   // MARK: names
 
-  func open(_ at: Int32, _ path: UnsafePointer<CChar>, _ flags: Int32, _ mode: mode_t) -> Int32 {
+  override func open(_ at: Int32, _ path: UnsafePointer<CChar>, _ flags: Int32, _ mode: mode_t) -> Int32 {
     step(flags & O_CREAT != 0) { () throws(SimulatedDisk.Failure) in
       try disk.open(at, bytes(path), flags, mode, process: process.number, user: process.user)
     }
   }
-  func openBeneath(_ at: Int32, _ path: UnsafePointer<CChar>, _ flags: Int32) -> Int32 { open(at, path, flags, 0) }
-  func openUnnamed(_ at: Int32, _ directory: UnsafePointer<CChar>) -> Int32 { refuse(EOPNOTSUPP) }
-  func close(_ file: Int32) -> Int32 {
+  override func openBeneath(_ at: Int32, _ path: UnsafePointer<CChar>, _ flags: Int32) -> Int32 {
+    open(at, path, flags, 0)
+  }
+  override func openUnnamed(_ at: Int32, _ directory: UnsafePointer<CChar>) -> Int32 { refuse(EOPNOTSUPP) }
+  override func close(_ file: Int32) -> Int32 {
     step { () throws(SimulatedDisk.Failure) in
       if !world.inotify.close(file) { try disk.close(file) }
       return 0
     }
   }
-  func makeDirectory(_ at: Int32, _ path: UnsafePointer<CChar>, _ mode: mode_t) -> Int32 {
+  override func makeDirectory(_ at: Int32, _ path: UnsafePointer<CChar>, _ mode: mode_t) -> Int32 {
     step(true) { () throws(SimulatedDisk.Failure) in
       try disk.makeDirectory(at, bytes(path), mode)
       return 0
     }
   }
-  func rename(
+  override func rename(
     _ at: Int32, _ from: UnsafePointer<CChar>, _ to: UnsafePointer<CChar>, _ manner: RenameManner
   ) -> Int32 {
     process.isReplacing = manner == .replacing && disk.unknownRenames.contains(.exchanging)
@@ -64,7 +66,7 @@ final class SimulatedKernel: Kernel, @unchecked Sendable {
       return 0
     }
   }
-  func link(
+  override func link(
     _ at: Int32, _ from: UnsafePointer<CChar>, _ toDirectory: Int32, _ to: UnsafePointer<CChar>, follow: Bool
   ) -> Int32 {
     let answer: Int32 = step(true) { () throws(SimulatedDisk.Failure) in
@@ -91,13 +93,14 @@ final class SimulatedKernel: Kernel, @unchecked Sendable {
     let directory = Array("/proc/self/fd/".utf8)
     return path.starts(with: directory) ? Int32(String(decoding: path[directory.count...], as: UTF8.self)) : nil
   }
-  func symbolicLink(_ target: UnsafePointer<CChar>, _ at: Int32, _ path: UnsafePointer<CChar>) -> Int32 {
+  override func symbolicLink(_ target: UnsafePointer<CChar>, _ at: Int32, _ path: UnsafePointer<CChar>) -> Int32 {
     step(true) { () throws(SimulatedDisk.Failure) in
       try disk.makeLink(bytes(target), at, bytes(path))
       return 0
     }
   }
-  func readLink(_ at: Int32, _ path: UnsafePointer<CChar>, _ buffer: UnsafeMutableBufferPointer<CChar>) -> Int {
+  override func readLink(_ at: Int32, _ path: UnsafePointer<CChar>, _ buffer: UnsafeMutableBufferPointer<CChar>) -> Int
+  {
     step { () throws(SimulatedDisk.Failure) in
       let inode = try disk.find(at, bytes(path))
       guard inode.type == S_IFLNK else { throw SimulatedDisk.Failure(errno: EINVAL) }
@@ -105,21 +108,21 @@ final class SimulatedKernel: Kernel, @unchecked Sendable {
       return min(inode.bytes.count, buffer.count)
     }
   }
-  func unlink(_ at: Int32, _ path: UnsafePointer<CChar>) -> Int32 {
+  override func unlink(_ at: Int32, _ path: UnsafePointer<CChar>) -> Int32 {
     step(true) { () throws(SimulatedDisk.Failure) in
       try disk.unlink(at, bytes(path))
       return 0
     }
   }
   /// Only of the directories of `get`, which this world has not.
-  func removeDirectory(_ at: Int32, _ path: UnsafePointer<CChar>) -> Int32 { refuse(EOPNOTSUPP) }
-  func status(_ at: Int32, _ path: UnsafePointer<CChar>, _ status: inout stat, ofServer: Bool) -> Int32 {
+  override func removeDirectory(_ at: Int32, _ path: UnsafePointer<CChar>) -> Int32 { refuse(EOPNOTSUPP) }
+  override func status(_ at: Int32, _ path: UnsafePointer<CChar>, _ status: inout stat, ofServer: Bool) -> Int32 {
     step { () throws(SimulatedDisk.Failure) in
       status = Self.status(of: try disk.find(at, bytes(path)))
       return 0
     }
   }
-  func mayChange(_ at: Int32, _ directory: UnsafePointer<CChar>) -> Int32 {
+  override func mayChange(_ at: Int32, _ directory: UnsafePointer<CChar>) -> Int32 {
     step { () throws(SimulatedDisk.Failure) in
       _ = try disk.find(at, bytes(directory))
       return 0
@@ -141,13 +144,13 @@ final class SimulatedKernel: Kernel, @unchecked Sendable {
 
   // MARK: open files
 
-  func status(_ file: Int32, _ status: inout stat) -> Int32 {
+  override func status(_ file: Int32, _ status: inout stat) -> Int32 {
     step { () throws(SimulatedDisk.Failure) in
       status = Self.status(of: try disk.file(file).inode)
       return 0
     }
   }
-  func read(_ file: Int32, _ buffer: UnsafeMutableRawBufferPointer, at offset: Int64) -> Int {
+  override func read(_ file: Int32, _ buffer: UnsafeMutableRawBufferPointer, at offset: Int64) -> Int {
     step { () throws(SimulatedDisk.Failure) in
       let file = try disk.file(file)
       if file.flags & O_ACCMODE == O_WRONLY { throw SimulatedDisk.Failure(errno: EBADF) }
@@ -158,28 +161,28 @@ final class SimulatedKernel: Kernel, @unchecked Sendable {
       return part.count
     }
   }
-  func read(_ file: Int32, _ buffer: UnsafeMutableRawBufferPointer) -> Int {
+  override func read(_ file: Int32, _ buffer: UnsafeMutableRawBufferPointer) -> Int {
     step { () throws(SimulatedDisk.Failure) in
       guard let count = try world.inotify.read(file, buffer) else { throw SimulatedDisk.Failure(errno: EINVAL) }
       return count
     }
   }
-  func write(_ file: Int32, _ bytes: UnsafeRawBufferPointer, at offset: Int64) -> Int {
+  override func write(_ file: Int32, _ bytes: UnsafeRawBufferPointer, at offset: Int64) -> Int {
     step(true) { () throws(SimulatedDisk.Failure) in try disk.write(bytes, to: disk.file(file), at: Int(offset)) }
   }
-  func write(_ file: Int32, _ bytes: UnsafeRawBufferPointer) -> Int {
+  override func write(_ file: Int32, _ bytes: UnsafeRawBufferPointer) -> Int {
     step(true) { () throws(SimulatedDisk.Failure) in
       let file = try disk.file(file)
       return try disk.write(bytes, to: file, at: file.inode.bytes.count)
     }
   }
-  func truncate(_ file: Int32, _ length: Int64) -> Int32 {
+  override func truncate(_ file: Int32, _ length: Int64) -> Int32 {
     step(true, .truncate) { () throws(SimulatedDisk.Failure) in
       try disk.truncate(disk.file(file), to: Int(length))
       return 0
     }
   }
-  func readEntries(_ directory: Int32, _ buffer: UnsafeMutableRawBufferPointer) -> Int {
+  override func readEntries(_ directory: Int32, _ buffer: UnsafeMutableRawBufferPointer) -> Int {
     step { () throws(SimulatedDisk.Failure) in
       var filled = 0
       let most = world.random(1...8)
@@ -197,7 +200,7 @@ final class SimulatedKernel: Kernel, @unchecked Sendable {
       return filled
     }
   }
-  func sync(_ file: Int32, _ extent: SyncExtent) -> Int32 {
+  override func sync(_ file: Int32, _ extent: SyncExtent) -> Int32 {
     // A slow disk: other threads and processes go on meanwhile.
     if !process.isDead, world.isChance(1, in: world.syncsToWait) {
       let wait = world.pick([3, 300, 10_000])
@@ -214,21 +217,21 @@ final class SimulatedKernel: Kernel, @unchecked Sendable {
       return 0
     }
   }
-  func forgetCache(_ file: Int32, _ length: Int64) -> Int32 { 0 }
-  func isCached(_ file: Int32, _ offset: Int64, _ length: Int64) -> Int32 { 1 }
-  func lock(_ file: Int32, _ operation: Int32) -> Int32 {
+  override func forgetCache(_ file: Int32, _ length: Int64) -> Int32 { 0 }
+  override func isCached(_ file: Int32, _ offset: Int64, _ length: Int64) -> Int32 { 1 }
+  override func lock(_ file: Int32, _ operation: Int32) -> Int32 {
     step { () throws(SimulatedDisk.Failure) in
       try disk.lock(file, operation)
       return 0
     }
   }
-  func lockRange(_ file: Int32, _ lock: RangeLock, _ range: Range<Int64>) -> Int32 {
+  override func lockRange(_ file: Int32, _ lock: RangeLock, _ range: Range<Int64>) -> Int32 {
     step { () throws(SimulatedDisk.Failure) in
       try disk.lockRange(file, lock, range)
       return 0
     }
   }
-  func findLock(_ file: Int32, _ range: inout Range<Int64>) -> Int32 {
+  override func findLock(_ file: Int32, _ range: inout Range<Int64>) -> Int32 {
     let wanted = range
     var found: Range<Int64>?
     let result: Int32 = step { () throws(SimulatedDisk.Failure) in
@@ -238,16 +241,18 @@ final class SimulatedKernel: Kernel, @unchecked Sendable {
     if let found { range = found }
     return result
   }
-  func probeLease(_ file: Int32) -> Int32 {
+  override func probeLease(_ file: Int32) -> Int32 {
     step { () throws(SimulatedDisk.Failure) in
       try disk.probeLease(file)
       return 0
     }
   }
-  func setDirect(_ file: Int32) -> Int32 { 0 }
-  func closeCopy(_ file: Int32) -> Int32 { 0 }
-  func touch(_ file: Int32) -> Int32 { setTimes(file, disk.clock / 1_000_000_000, Int(disk.clock % 1_000_000_000)) }
-  func setTimes(_ file: Int32, _ seconds: Int64, _ nanoseconds: Int) -> Int32 {
+  override func setDirect(_ file: Int32) -> Int32 { 0 }
+  override func closeCopy(_ file: Int32) -> Int32 { 0 }
+  override func touch(_ file: Int32) -> Int32 {
+    setTimes(file, disk.clock / 1_000_000_000, Int(disk.clock % 1_000_000_000))
+  }
+  override func setTimes(_ file: Int32, _ seconds: Int64, _ nanoseconds: Int) -> Int32 {
     step(true) { () throws(SimulatedDisk.Failure) in
       let inode = try disk.file(file).inode
       (inode.modified, inode.changed) = (seconds * 1_000_000_000 + Int64(nanoseconds), disk.clock)
@@ -255,28 +260,28 @@ final class SimulatedKernel: Kernel, @unchecked Sendable {
       return 0
     }
   }
-  func setPermissions(_ file: Int32, _ mode: mode_t) -> Int32 {
+  override func setPermissions(_ file: Int32, _ mode: mode_t) -> Int32 {
     step(true) { () throws(SimulatedDisk.Failure) in
       try disk.file(file).inode.permissions = mode
       return 0
     }
   }
-  func fileSystemType(_ file: Int32, _ type: inout UInt32) -> Int32 {
+  override func fileSystemType(_ file: Int32, _ type: inout UInt32) -> Int32 {
     type = 0xEF53
     return 0
   }
-  func freeSpace(_ file: Int32, _ bytes: inout UInt64?) -> Int32 {
+  override func freeSpace(_ file: Int32, _ bytes: inout UInt64?) -> Int32 {
     bytes = UInt64(max(0, disk.room))
     return 0
   }
 
-  func openInotify() -> Int32 {
+  override func openInotify() -> Int32 {
     step { () throws(SimulatedDisk.Failure) in
       guard let number = world.inotify.open(process) else { throw SimulatedDisk.Failure(errno: EMFILE) }
       return number
     }
   }
-  func addWatch(_ inotify: Int32, _ path: UnsafePointer<CChar>, _ mask: UInt32) -> Int32 {
+  override func addWatch(_ inotify: Int32, _ path: UnsafePointer<CChar>, _ mask: UInt32) -> Int32 {
     step { () throws(SimulatedDisk.Failure) in
       let directory = try disk.find(AT_FDCWD, bytes(path))
       guard directory.type == S_IFDIR else { throw SimulatedDisk.Failure(errno: ENOTDIR) }

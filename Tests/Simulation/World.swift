@@ -367,7 +367,7 @@ extension SimulatedThread {
 }
 
 /// The host of a simulated process.
-struct SimulatedHost: HostServices {
+final class SimulatedHost: Host, @unchecked Sendable {
   let world: World
   let process: Process
   private let ahead: Int64
@@ -376,17 +376,17 @@ struct SimulatedHost: HostServices {
     (self.world, self.process, self.ahead) = (world, process, ahead)
   }
 
-  func now() -> Int64 { world.time(of: process) / 1_000_000_000 + ahead }
-  func wallMilliseconds() -> Int64 { world.time(of: process) / 1_000_000 + ahead * 1000 }
-  func milliseconds() -> Int64 { world.time(of: process) / 1_000_000 - 1_700_000_000_000 }
-  func asleepMilliseconds() -> Int64 { 0 }
-  func wait(milliseconds: Int) { world.wait(process, milliseconds: milliseconds) }
-  let takesTurns = true
+  override func now() -> Int64 { world.time(of: process) / 1_000_000_000 + ahead }
+  override func wallMilliseconds() -> Int64 { world.time(of: process) / 1_000_000 + ahead * 1000 }
+  override func milliseconds() -> Int64 { world.time(of: process) / 1_000_000 - 1_700_000_000_000 }
+  override func asleepMilliseconds() -> Int64 { 0 }
+  override func wait(milliseconds: Int) { world.wait(process, milliseconds: milliseconds) }
+  override var takesTurns: Bool { true }
   /// In the end nothing is to be late.
-  func runOnThread(_ body: @escaping @Sendable () -> Void) {
+  override func runOnThread(_ body: @escaping @Sendable () -> Void) {
     if world.isEnding { body() } else { world.startThread(process, body) }
   }
-  func random() -> UInt64 { world.generator.next() }
+  override func random() -> UInt64 { world.generator.next() }
 }
 
 /// - Parameter atEnd: is called when all that `body` had is released: what is released may call the kernel.

@@ -11,6 +11,7 @@
 
 #include <curl/curl.h>
 #include <stdint.h>
+#include <time.h>
 
 #define CCURL_SONAME "libcurl.so.4"
 #define CIDN_SONAME "libidn2.so.0"
@@ -58,6 +59,9 @@ CURLUcode ccurl_url_get(CURLU *handle, CURLUPart part, char **text, unsigned fla
 /// Writes the form of a host name in UTF-8 that DNS has, such as xn--bcher-kva.example (IDNA 2008). Returns NULL, or
 /// why that cannot be done.
 const char *ccurl_ascii_host(const char *host, char *ascii, size_t size);
+
+/// strptime(3), which Glibc's module lacks: 0 where the text has another format.
+int ccurl_parse_time(const char *text, const char *format, struct tm *parts);
 
 /// The result of a finished transfer. Swift imports the union that contains it only as raw memory.
 static inline CURLcode ccurl_message_result(const CURLMsg *message) {

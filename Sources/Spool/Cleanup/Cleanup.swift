@@ -251,7 +251,6 @@ package struct Cleanup {
     if let bytes { report(CleanupFinding(kind, path, bytes: bytes)) }
   }
 
-  /// Removes the file and reports it as `finding`, unless it was gone already.
   func remove(_ path: Path, in directory: Directory, _ finding: CleanupFinding) throws(SpoolError) {
     let isRemoved = try unlessStuck(path, in: directory) { () throws(SpoolError) in
       isDry ? true : try orNil(spool.system.unlink(spool.root, path), on: .noSuchFileOrDirectory) != nil
@@ -301,7 +300,6 @@ extension Cleanup {
     }
   }
 
-  /// Removes lists of pieces that neither a job nor a receipt names.
   private func cleanPieces() throws(SpoolError) {
     var unnamed: Set<FileName> = []
     let names = try spool.system.namesIfPresent(in: spool.root, Path(PieceLists.directory))

@@ -170,9 +170,9 @@ package struct PeerTrial {
       let (source, ours, theirs) = (name(), name(), name())
       _ = try here.system.createNew(here.root, source)
       guard try wait(until: { () throws(SpoolError) in try isSeen(source, by: there) }) != nil else { continue }
-      let other = Background { [there] () throws(SpoolError) in
+      let other = Answer(of: { [there] () throws(SpoolError) in
         try there.system.rename(there.root, source, theirs)
-      }
+      })
       let weWon = try orNil(here.system.rename(here.root, source, ours), where: \.isGone) != nil
       let theyWon = try orNil(other.wait(), where: \.isGone) != nil
       traits.races += 1

@@ -184,7 +184,6 @@ package struct SumLine: Sendable, Equatable {
   /// The line without its newline.
   package let text: String
 
-  /// - Parameter path: of the file.
   /// - Returns: nil for a path that a line of this style cannot have.
   package init?(_ digest: Digest, _ path: String, _ style: Style) {
     let path = Self.distinct(path)
@@ -213,7 +212,6 @@ package struct SumLine: Sendable, Equatable {
 }
 
 extension DigestAlgorithm {
-  /// The name in a tagged line.
   fileprivate var tag: String { self == .blake2b ? title : rawValue.uppercased() }
 }
 

@@ -387,7 +387,6 @@ package struct Failure: Error, Sendable {
   /// Whether a person waits, who can correct it sooner than it may pass.
   package var isFinal = false
 
-  /// - Parameter retryAfter: seconds that the server asked to wait.
   package init(
     _ code: FailureCode, _ reason: String, status: Int? = nil, expected: String? = nil, found: String? = nil,
     line: Int? = nil, retryAfter: Int? = nil, mayPass: Bool = false

@@ -13,7 +13,6 @@ package struct Fields: Sendable, Equatable {
 
   package subscript(key: String) -> String? { named.first { $0.key == key }?.value }
 
-  /// The first word of most lines.
   package var time: Timestamp? { words.first.flatMap { Timestamp($0) } }
   package func time(_ key: String) -> Timestamp? { self[key].flatMap { Timestamp($0) } }
   package func number(_ key: String) -> UInt64? { self[key].flatMap { amount($0) } }
@@ -42,7 +41,6 @@ package struct Fields: Sendable, Equatable {
     return String(decoding: bytes, as: UTF8.self)
   }
 
-  /// Adds the line's text to another.
   func append(to bytes: inout [UInt8]) {
     var isFirst = true
     for word in words {

@@ -61,7 +61,6 @@ package struct FileName: Hashable, Comparable, Sendable {
     return FileName(Array(bytes[..<length]) + Array(suffix.utf8))
   }
 
-  /// The name, safe for a terminal: see ``escaped(_:)``.
   package var display: String { escaped(bytes) }
 
   /// One name in a directory: not empty, without a slash, and neither `.` nor `..`.
@@ -80,7 +79,6 @@ package struct FileName: Hashable, Comparable, Sendable {
   /// Without `.record`; cut, if the name was too long for the suffix.
   package var recordSubject: FileName { FileName(Array(bytes.dropLast(Self.recordSuffix.count))) }
 
-  /// Whether it ends like the name of a record of a failure.
   package var hasRecordSuffix: Bool {
     bytes.count > Self.recordSuffix.count && bytes.suffix(Self.recordSuffix.count) == Self.recordSuffix[...]
   }
@@ -169,7 +167,6 @@ package struct JobName: Hashable, Sendable {
     fileName = name
   }
 
-  /// For terminals, logs and records: ``escaped(_:)``.
   package var display: String { fileName.display }
 
   package var part: FileName { fileName.data }

@@ -12,7 +12,6 @@ package struct OutputPath: Sendable, Hashable {
 
   package func hash(into hasher: inout Hasher) { hasher.combine(text.exact) }
 
-  /// All parts, with slashes between them.
   package var text: String { (parents + [name]).joined(separator: "/") }
 
   package init?(_ text: String) {

@@ -92,7 +92,6 @@ package final class PieceList: Sendable, Equatable {
     private var running: RunningPiece
     private var digests: [Digest] = []
 
-    /// - Parameter length: bytes of a piece.
     package init(length: UInt64) {
       self.length = length
       running = RunningPiece(HashState(.sha256), length: length)

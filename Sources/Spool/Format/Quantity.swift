@@ -4,7 +4,6 @@ package struct Defect: Error, Sendable, Equatable, CustomStringConvertible {
   /// Says what to do about it; free of control bytes and of header values.
   package let reason: String
 
-  /// - Parameter reason: free of control bytes and of header values.
   package init(line: Int?, reason: String) {
     (self.line, self.reason) = (line, reason)
   }

@@ -123,7 +123,6 @@ package struct RemoteVersion: Sendable, Equatable {
   /// same resource.
   package var isVouched = false
 
-  /// - Parameter mirror: the number of the URL in the job, from 1.
   package init(
     mirror: Int, size: UInt64?, etag: String?, modified: String?, ignoresIfRange: Bool = false,
     resource: Resource? = nil, type: String? = nil, stated: Digests = Digests()

@@ -164,6 +164,19 @@ func hexadecimal(_ bytes: ArraySlice<UInt8>) -> String {
   }
 }
 
+/// `text` as part of a URL: all but letters, digits and some more characters of ASCII encoded (RFC 3986 section 2.1).
+package func percentEncoded(_ text: String, keeping more: String) -> String {
+  var bytes: [UInt8] = []
+  for byte in text.utf8 {
+    switch byte {
+    case 0x61...0x7A, 0x41...0x5A, 0x30...0x39: bytes.append(byte)
+    case _ where more.utf8.contains(byte): bytes.append(byte)
+    default: bytes += [0x25] + hexadecimal(UInt64(byte), digits: 2).uppercased().utf8
+    }
+  }
+  return String(decoding: bytes, as: UTF8.self)
+}
+
 func words(_ text: some StringProtocol) -> [Substring] {
   Substring(text).utf8.split(whereSeparator: isBlank).map(Substring.init)
 }

@@ -25,7 +25,7 @@ package final class GroupDrop {
   /// user may drop there.
   private var group: [(path: Path, name: JobName, isUrgent: Bool)] = []
   /// The group before it, on its way to `new/`.
-  private var entering: Background<SpoolError>?
+  private var entering: Answer<Result<Void, SpoolError>>?
 
   /// - Parameters:
   ///   - groupSize: the number of jobs that share a flush; nil for the usual one.
@@ -102,9 +102,9 @@ package final class GroupDrop {
     if group.isEmpty { return }
     let jobs = group
     group = []
-    entering = Background { [spool, isForeign, fileSystem] () throws(SpoolError) in
+    entering = Answer(of: { [spool, isForeign, fileSystem] () throws(SpoolError) in
       try Self.enter(jobs, spool, isForeign: isForeign, after: fileSystem)
-    }
+    })
   }
 
   /// Waits until the group before is in `new/`.

@@ -90,12 +90,8 @@ package final class Bell: @unchecked Sendable {
 
   package func wait() { while sem_wait(semaphore) != 0 {} }
 
-  /// Does not wait.
-  /// - Returns: whether it rang.
   func hasRung() -> Bool { sem_trywait(semaphore) == 0 }
 
-  /// Waits until it rings, or the time is up.
-  /// - Returns: whether it rang.
   package func wait(milliseconds: Int64) -> Bool {
     var until = timespec()
     clock_gettime(CLOCK_MONOTONIC, &until)

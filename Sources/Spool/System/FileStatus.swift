@@ -64,7 +64,6 @@ package struct FileStatus: Sendable {
   /// Limited, so that sums cannot overflow: some file systems keep any time that a stranger gives utimensat(2).
   private static func seconds(_ time: timespec) -> Int64 { min(max(Int64(time.tv_sec), -1 << 40), 1 << 40) }
 
-  /// Whether both are one inode of one file system.
   package func isSameFile(as other: FileStatus) -> Bool {
     device == other.device && inode == other.inode
   }

@@ -10,7 +10,6 @@ package struct Flush: Sendable {
 
   /// What becomes durable; two flushes of one target are one.
   package let target: Target
-  /// The device that the target is on (stat(2), st_dev).
   package let device: UInt64
   private let call: @Sendable () throws(SpoolError) -> Void
 
@@ -39,7 +38,6 @@ package struct Flush: Sendable {
 
 /// The file system of a spool or an output root, to be made durable as a whole.
 package struct FileSystem: Sendable {
-  /// As in stat(2), st_dev.
   package let device: UInt64
   private let file: SharedFile
 

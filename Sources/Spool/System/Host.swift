@@ -3,43 +3,32 @@ internal import Glibc
 internal import Synchronization
 
 /// What a process has of its host besides the ``Kernel`` of its files: clocks, threads, chance. A test puts a simulated
-/// host in its place.
-package protocol HostServices: Sendable {
+/// host in its place, and overrides all of it.
+///
+/// `@unchecked Sendable`: it has no state.
+package class Host: @unchecked Sendable {
+  @TaskLocal package static var current = Host()
+
   /// Seconds since the epoch, by the wall clock.
-  func now() -> Int64
-  func wallMilliseconds() -> Int64
-  /// CLOCK_BOOTTIME (clock_gettime(2)), in milliseconds: it also counts the time that the machine slept, and never
-  /// jumps.
-  func milliseconds() -> Int64
-  /// How much of it the machine slept: what CLOCK_MONOTONIC does not count.
-  func asleepMilliseconds() -> Int64
-  /// Blocks the thread.
-  func wait(milliseconds: Int)
-  /// Whether threads take turns, so that none may block until another one has done something. Such a thread waits for a
-  /// while, and looks again.
-  var takesTurns: Bool { get }
-  /// Runs `body` on another thread, for which no thread waits.
-  func runOnThread(_ body: @escaping @Sendable () -> Void)
-  func random() -> UInt64
-}
-
-package struct Host: HostServices {
-  @TaskLocal package static var current: any HostServices = Host()
-
   package func now() -> Int64 { wallMilliseconds() / 1000 }
 
   package func wallMilliseconds() -> Int64 { Self.milliseconds(of: CLOCK_REALTIME) }
 
+  /// It also counts the time that the machine slept, and never jumps.
   package func milliseconds() -> Int64 { Self.milliseconds(of: CLOCK_BOOTTIME) }
 
+  /// How much of it the machine slept.
   package func asleepMilliseconds() -> Int64 {
     Self.milliseconds(of: CLOCK_BOOTTIME) - Self.milliseconds(of: CLOCK_MONOTONIC)
   }
 
   package func wait(milliseconds: Int) { usleep(UInt32(milliseconds * 1000)) }
 
-  package let takesTurns = false
+  /// Whether threads take turns, so that none may block until another one has done something. Such a thread waits for a
+  /// while, and looks again.
+  package var takesTurns: Bool { false }
 
+  /// Runs `body` on another thread, for which no thread waits.
   package func runOnThread(_ body: @escaping @Sendable () -> Void) { BlockingThread.run(body) }
 
   package func random() -> UInt64 {
@@ -62,7 +51,6 @@ package struct HostRandom: RandomNumberGenerator {
 
 extension Bell {
   /// Waits until it rings, or the time is up, also where threads take turns.
-  /// - Returns: whether it rang.
   package func waitInTurn(milliseconds: Int64 = .max) -> Bool {
     if !Host.current.takesTurns {
       if milliseconds < .max { return wait(milliseconds: milliseconds) }
@@ -79,22 +67,34 @@ extension Bell {
   }
 }
 
-/// A body that runs on a thread of its own, for one that waits for its end later.
-final class Background<Failure: Error>: Sendable {
-  private let result = Mutex<Result<Void, Failure>>(.success(()))
+/// What another thread or task finds out.
+package final class Answer<Value: Sendable>: Sendable {
+  private let given = Mutex<Value?>(nil)
   private let bell = Bell()
 
-  init(_ body: @escaping @Sendable () throws(Failure) -> Void) {
-    Host.current.runOnThread {
-      do throws(Failure) { try body() } catch { self.result.withLock { $0 = .failure(error) } }
-      self.bell.ring()
-    }
+  package init() {}
+
+  package func give(_ value: Value) {
+    given.withLock { $0 = value }
+    bell.ring()
   }
 
-  /// Waits for the end, once.
-  /// - Throws: what the body has thrown.
-  func wait() throws(Failure) {
-    _ = bell.waitInTurn()
-    try result.withLock { $0 }.get()
+  /// - Parameter patience: in milliseconds.
+  package func value(within patience: Int64) -> Value? {
+    if patience > 0 { _ = bell.waitInTurn(milliseconds: patience) }
+    return given.withLock { $0 }
+  }
+
+  /// That of a body which runs on a thread of its own.
+  convenience init<Failure: Error>(
+    of body: @escaping @Sendable () throws(Failure) -> Void
+  ) where Value == Result<Void, Failure> {
+    self.init()
+    Host.current.runOnThread { self.give(Result(catching: body)) }
+  }
+
+  /// Waits for the end of the body, once.
+  func wait<Failure: Error>() throws(Failure) where Value == Result<Void, Failure> {
+    try value(within: .max)?.get()
   }
 }

@@ -4,87 +4,6 @@ internal import Glibc
 /// O_DIRECT of open(2), which Glibc's module lacks.
 let pastCache = spoolrun_direct
 
-/// The calls for files that ``System`` makes. Each is as its manual page says: -1 with errno where it fails. Paths are
-/// relative to the open directory `at`. A test puts a simulated disk in its place.
-protocol Kernel: AnyObject, Sendable {
-  /// openat(2). The same number never stands for two open files.
-  func open(_ at: Int32, _ path: UnsafePointer<CChar>, _ flags: Int32, _ mode: mode_t) -> Int32
-  /// openat2(2) with RESOLVE_BENEATH and RESOLVE_NO_SYMLINKS.
-  func openBeneath(_ at: Int32, _ path: UnsafePointer<CChar>, _ flags: Int32) -> Int32
-  /// openat(2) with O_TMPFILE, for reading and writing.
-  func openUnnamed(_ at: Int32, _ directory: UnsafePointer<CChar>) -> Int32
-  func close(_ file: Int32) -> Int32
-  /// mkdirat(2).
-  func makeDirectory(_ at: Int32, _ path: UnsafePointer<CChar>, _ mode: mode_t) -> Int32
-  /// renameat2(2).
-  func rename(
-    _ at: Int32, _ from: UnsafePointer<CChar>, _ to: UnsafePointer<CChar>, _ manner: RenameManner
-  ) -> Int32
-  /// linkat(2). `follow`: AT_SYMLINK_FOLLOW.
-  func link(
-    _ at: Int32, _ from: UnsafePointer<CChar>, _ toDirectory: Int32, _ to: UnsafePointer<CChar>, follow: Bool
-  ) -> Int32
-  /// symlinkat(2).
-  func symbolicLink(_ target: UnsafePointer<CChar>, _ at: Int32, _ path: UnsafePointer<CChar>) -> Int32
-  /// readlinkat(2).
-  func readLink(_ at: Int32, _ path: UnsafePointer<CChar>, _ buffer: UnsafeMutableBufferPointer<CChar>) -> Int
-  /// unlinkat(2), not for directories.
-  func unlink(_ at: Int32, _ path: UnsafePointer<CChar>) -> Int32
-  /// unlinkat(2) with AT_REMOVEDIR.
-  func removeDirectory(_ at: Int32, _ path: UnsafePointer<CChar>) -> Int32
-  /// fstatat(2) with AT_SYMLINK_NOFOLLOW. `ofServer`: without what a network file system remembers.
-  func status(_ at: Int32, _ path: UnsafePointer<CChar>, _ status: inout stat, ofServer: Bool) -> Int32
-  /// faccessat(2) as the effective user, W_OK | X_OK.
-  func mayChange(_ at: Int32, _ directory: UnsafePointer<CChar>) -> Int32
-
-  /// fstat(2).
-  func status(_ file: Int32, _ status: inout stat) -> Int32
-  /// pread(2).
-  func read(_ file: Int32, _ buffer: UnsafeMutableRawBufferPointer, at offset: Int64) -> Int
-  func read(_ file: Int32, _ buffer: UnsafeMutableRawBufferPointer) -> Int
-  /// pwrite(2).
-  func write(_ file: Int32, _ bytes: UnsafeRawBufferPointer, at offset: Int64) -> Int
-  func write(_ file: Int32, _ bytes: UnsafeRawBufferPointer) -> Int
-  /// ftruncate(2).
-  func truncate(_ file: Int32, _ length: Int64) -> Int32
-  /// getdents64(2).
-  func readEntries(_ directory: Int32, _ buffer: UnsafeMutableRawBufferPointer) -> Int
-  /// fsync(2), fdatasync(2), syncfs(2).
-  func sync(_ file: Int32, _ extent: SyncExtent) -> Int32
-  /// posix_fadvise(2), POSIX_FADV_DONTNEED.
-  func forgetCache(_ file: Int32, _ length: Int64) -> Int32
-  /// mincore(2): 1 if all of these bytes are in the page cache, else 0.
-  func isCached(_ file: Int32, _ offset: Int64, _ length: Int64) -> Int32
-  /// flock(2).
-  func lock(_ file: Int32, _ operation: Int32) -> Int32
-  /// fcntl(2) F_OFD_SETLK.
-  func lockRange(_ file: Int32, _ lock: RangeLock, _ range: Range<Int64>) -> Int32
-  /// fcntl(2) F_OFD_GETLK: 1 if another open file has a lock on some of these bytes, whose `range` is then that lock's,
-  /// else 0.
-  func findLock(_ file: Int32, _ range: inout Range<Int64>) -> Int32
-  /// fcntl(2) F_SETLEASE with F_RDLCK, given back at once.
-  func probeLease(_ file: Int32) -> Int32
-  /// fcntl(2) F_SETFL with O_DIRECT.
-  func setDirect(_ file: Int32) -> Int32
-  /// close(2) of a dup(2).
-  func closeCopy(_ file: Int32) -> Int32
-  /// futimens(2) with UTIME_NOW for both times.
-  func touch(_ file: Int32) -> Int32
-  /// futimens(2), both times.
-  func setTimes(_ file: Int32, _ seconds: Int64, _ nanoseconds: Int) -> Int32
-  /// fchmod(2).
-  func setPermissions(_ file: Int32, _ mode: mode_t) -> Int32
-  /// fstatfs(2), f_type.
-  func fileSystemType(_ file: Int32, _ type: inout UInt32) -> Int32
-  /// fstatvfs(3): bytes that this user can still write; nil if the file system does not tell.
-  func freeSpace(_ file: Int32, _ bytes: inout UInt64?) -> Int32
-
-  /// inotify_init1(2), not blocking.
-  func openInotify() -> Int32
-  /// inotify_add_watch(2).
-  func addWatch(_ inotify: Int32, _ path: UnsafePointer<CChar>, _ mask: UInt32) -> Int32
-}
-
 /// What becomes of a file that has the new name already.
 enum RenameManner: Sendable { case replacing, withoutReplacing, exchanging }
 
@@ -92,15 +11,22 @@ enum RangeLock: Sendable { case exclusive, shared, none }
 
 enum SyncExtent: Sendable { case data, file, fileSystem }
 
-final class LinuxKernel: Kernel {
-  static let shared = LinuxKernel()
+/// The calls for files that ``System`` makes. Each is as its manual page says: -1 with errno where it fails. Paths are
+/// relative to the open directory `at`. A test puts a simulated disk in its place, and overrides all of them.
+///
+/// `@unchecked Sendable`: it has no state.
+class Kernel: @unchecked Sendable {
+  static let shared = Kernel()
 
+  /// openat(2). The same number never stands for two open files.
   func open(_ at: Int32, _ path: UnsafePointer<CChar>, _ flags: Int32, _ mode: mode_t) -> Int32 {
     openat(at, path, flags | O_CLOEXEC, mode)
   }
+  /// openat2(2) with RESOLVE_BENEATH and RESOLVE_NO_SYMLINKS.
   func openBeneath(_ at: Int32, _ path: UnsafePointer<CChar>, _ flags: Int32) -> Int32 {
     spoolrun_openat_beneath(at, path, flags | O_CLOEXEC, 0)
   }
+  /// openat(2) with O_TMPFILE, for reading and writing.
   func openUnnamed(_ at: Int32, _ directory: UnsafePointer<CChar>) -> Int32 { spoolrun_open_unnamed(at, directory) }
   func close(_ file: Int32) -> Int32 { Glibc.close(file) }
   func makeDirectory(_ at: Int32, _ path: UnsafePointer<CChar>, _ mode: mode_t) -> Int32 { mkdirat(at, path, mode) }
@@ -113,6 +39,7 @@ final class LinuxKernel: Kernel {
     case .exchanging: spoolrun_rename_exchange(at, from, to)
     }
   }
+  /// linkat(2). `follow`: AT_SYMLINK_FOLLOW.
   func link(
     _ at: Int32, _ from: UnsafePointer<CChar>, _ toDirectory: Int32, _ to: UnsafePointer<CChar>, follow: Bool
   ) -> Int32 {
@@ -126,6 +53,7 @@ final class LinuxKernel: Kernel {
   }
   func unlink(_ at: Int32, _ path: UnsafePointer<CChar>) -> Int32 { unlinkat(at, path, 0) }
   func removeDirectory(_ at: Int32, _ path: UnsafePointer<CChar>) -> Int32 { unlinkat(at, path, AT_REMOVEDIR) }
+  /// fstatat(2) with AT_SYMLINK_NOFOLLOW. `ofServer`: without what a network file system remembers.
   func status(_ at: Int32, _ path: UnsafePointer<CChar>, _ status: inout stat, ofServer: Bool) -> Int32 {
     ofServer ? spoolrun_status_of_server(at, path, &status) : fstatat(at, path, &status, AT_SYMLINK_NOFOLLOW)
   }
@@ -161,8 +89,10 @@ final class LinuxKernel: Kernel {
     errno = posix_fadvise(file, 0, off_t(length), POSIX_FADV_DONTNEED)
     return errno == 0 ? 0 : -1
   }
+  /// mincore(2): 1 if all of these bytes are in the page cache, else 0.
   func isCached(_ file: Int32, _ offset: Int64, _ length: Int64) -> Int32 { spoolrun_is_cached(file, offset, length) }
   func lock(_ file: Int32, _ operation: Int32) -> Int32 { flock(file, operation) }
+  /// fcntl(2) F_OFD_SETLK.
   func lockRange(_ file: Int32, _ lock: RangeLock, _ range: Range<Int64>) -> Int32 {
     let type =
       switch lock {
@@ -172,6 +102,8 @@ final class LinuxKernel: Kernel {
       }
     return spoolrun_lock_range(file, type, range.lowerBound, Int64(range.count))
   }
+  /// fcntl(2) F_OFD_GETLK: 1 if another open file has a lock on some of these bytes, whose `range` is then that lock's,
+  /// else 0.
   func findLock(_ file: Int32, _ range: inout Range<Int64>) -> Int32 {
     var (start, length) = (range.lowerBound, Int64(range.count))
     let found = spoolrun_find_range_lock(file, &start, &length)
@@ -179,15 +111,22 @@ final class LinuxKernel: Kernel {
     if found == 1 { range = start..<(length > 0 ? start + length : .max) }
     return found
   }
+  /// fcntl(2) F_SETLEASE with F_RDLCK, given back at once.
   func probeLease(_ file: Int32) -> Int32 { spoolrun_probe_read_lease(file) }
+  /// fcntl(2) F_SETFL with O_DIRECT.
   func setDirect(_ file: Int32) -> Int32 { spoolrun_set_direct(file) }
+  /// close(2) of a dup(2).
   func closeCopy(_ file: Int32) -> Int32 { spoolrun_close_copy(file) }
+  /// futimens(2) with UTIME_NOW for both times.
   func touch(_ file: Int32) -> Int32 { spoolrun_touch(file) }
+  /// futimens(2), both times.
   func setTimes(_ file: Int32, _ seconds: Int64, _ nanoseconds: Int) -> Int32 {
     spoolrun_set_times(file, seconds, nanoseconds)
   }
   func setPermissions(_ file: Int32, _ mode: mode_t) -> Int32 { fchmod(file, mode) }
+  /// fstatfs(2), f_type.
   func fileSystemType(_ file: Int32, _ type: inout UInt32) -> Int32 { spoolrun_file_system_type(file, &type) }
+  /// fstatvfs(3): bytes that this user can still write; nil if the file system does not tell.
   func freeSpace(_ file: Int32, _ bytes: inout UInt64?) -> Int32 {
     var status = statvfs()
     guard fstatvfs(file, &status) == 0 else { return -1 }
@@ -196,7 +135,9 @@ final class LinuxKernel: Kernel {
     return 0
   }
 
+  /// inotify_init1(2), not blocking.
   func openInotify() -> Int32 { inotify_init1(Int32(IN_CLOEXEC | IN_NONBLOCK)) }
+  /// inotify_add_watch(2).
   func addWatch(_ inotify: Int32, _ path: UnsafePointer<CChar>, _ mask: UInt32) -> Int32 {
     inotify_add_watch(inotify, path, mask)
   }

@@ -5,7 +5,6 @@ package import SystemPackage
 /// System calls for files by name. A path is relative to the open directory `at`, or to the working directory
 /// (AT_FDCWD).
 extension System {
-  /// Makes a call that takes one path.
   @discardableResult
   private func call(_ kind: Call.Kind, _ path: Path, _ body: (UnsafePointer<CChar>) -> Int32) throws(SpoolError)
     -> Int32
@@ -35,7 +34,6 @@ extension System {
     try create(at, path, O_RDWR | O_EXCL | O_NOFOLLOW, mode: mode)
   }
 
-  /// Writes a new file.
   /// - Parameters:
   ///   - modified: its time, in seconds since the epoch; nil for now.
   ///   - isFlushed: whether it is durable then.

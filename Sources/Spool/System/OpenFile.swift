@@ -21,8 +21,19 @@ protocol OpenFile: ~Copyable {
 extension OpenFile where Self: ~Copyable {
   func status() throws(SpoolError) -> FileStatus {
     var status = stat()
-    try system.call(.stat, path.display) { _ in Int(system.kernel.status(number, &status)) }
+    try call(.stat) { $0.status($1, &status) }
     return FileStatus(status)
+  }
+
+  /// Makes a call for this file.
+  @discardableResult
+  private func call(
+    _ kind: Call.Kind, range: Range<Int64>? = nil, repeatable: Bool = true, _ body: (Kernel, Int32) -> Int32
+  ) throws(SpoolError) -> Int32 {
+    let result = try system.call(kind, path.display, range: range, repeatable: repeatable) { _ in
+      Int(body(system.kernel, number))
+    }
+    return Int32(result)
   }
 
   // MARK: content
@@ -34,7 +45,6 @@ extension OpenFile where Self: ~Copyable {
     }
   }
 
-  /// The file's content, at most `limit` bytes of it.
   func read(limit: Int) throws(SpoolError) -> [UInt8] {
     try read(first: min(Int(clamping: try status().size), limit))
   }
@@ -108,9 +118,7 @@ extension OpenFile where Self: ~Copyable {
   }
 
   func truncate(to length: Int64) throws(SpoolError) {
-    try system.call(.truncate, path.display, range: length..<Int64.max) { _ in
-      Int(system.kernel.truncate(number, length))
-    }
+    try call(.truncate, range: length..<Int64.max) { $0.truncate($1, length) }
   }
 
   /// getdents64(2): bytes of entries; 0 at the end of the directory.
@@ -120,29 +128,21 @@ extension OpenFile where Self: ~Copyable {
 
   // MARK: what reaches the disk
 
-  func fdatasync() throws(SpoolError) {
-    try system.call(.fdatasync, path.display, repeatable: false) { _ in Int(system.kernel.sync(number, .data)) }
-  }
+  func fdatasync() throws(SpoolError) { try call(.fdatasync, repeatable: false) { $0.sync($1, .data) } }
 
-  func fsync() throws(SpoolError) {
-    try system.call(.fsync, path.display, repeatable: false) { _ in Int(system.kernel.sync(number, .file)) }
-  }
+  func fsync() throws(SpoolError) { try call(.fsync, repeatable: false) { $0.sync($1, .file) } }
 
   /// syncfs(2): all of the file system that the file is on.
-  func syncFileSystem() throws(SpoolError) {
-    try system.call(.syncfs, path.display, repeatable: false) { _ in Int(system.kernel.sync(number, .fileSystem)) }
-  }
+  func syncFileSystem() throws(SpoolError) { try call(.syncfs, repeatable: false) { $0.sync($1, .fileSystem) } }
 
   /// posix_fadvise(2), POSIX_FADV_DONTNEED: drops the first `length` bytes from the page cache, all if it is 0.
   func forgetCache(first length: UInt64) throws(SpoolError) {
-    try system.call(.fadvise, path.display) { _ in Int(system.kernel.forgetCache(number, Int64(length))) }
+    try call(.fadvise) { $0.forgetCache($1, Int64(length)) }
   }
 
   /// mincore(2): whether all pages of `range`, which is not empty, are in the page cache.
   func isCached(_ range: Range<UInt64>) throws(SpoolError) -> Bool {
-    try system.call(.mincore, path.display) { _ in
-      Int(system.kernel.isCached(number, Int64(range.lowerBound), Int64(range.count)))
-    } == 1
+    try call(.mincore) { $0.isCached($1, Int64(range.lowerBound), Int64(range.count)) } == 1
   }
 
   // MARK: locks and times
@@ -150,8 +150,7 @@ extension OpenFile where Self: ~Copyable {
   /// flock(2) LOCK_EX | LOCK_NB: false if another open file has the lock; true also if this open file has it already.
   /// - Parameter kind: LOCK_SH for a lock that others may share.
   func tryLock(_ kind: Int32 = LOCK_EX) throws(SpoolError) -> Bool {
-    try orNil(
-      system.call(.lock, path.display) { _ in Int(system.kernel.lock(number, kind | LOCK_NB)) }, on: .wouldBlock) != nil
+    try orNil(call(.lock) { $0.lock($1, kind | LOCK_NB) }, on: .wouldBlock) != nil
   }
 
   /// Locks `range` for this open file (fcntl(2), F_OFD_SETLK), whether or not it has some of it already. The lock ends
@@ -159,39 +158,31 @@ extension OpenFile where Self: ~Copyable {
   /// - Returns: false if another open file has a lock in the way.
   func tryLock(_ range: Range<Int64>, _ lock: RangeLock = .exclusive) throws(SpoolError) -> Bool {
     try orNil(
-      system.call(.lock, path.display) { _ in Int(system.kernel.lockRange(number, lock, range)) },
-      on: .resourceTemporarilyUnavailable, .permissionDenied) != nil
+      call(.lock) { $0.lockRange($1, lock, range) }, on: .resourceTemporarilyUnavailable, .permissionDenied) != nil
   }
 
-  func unlock(_ range: Range<Int64>) throws(SpoolError) {
-    try system.call(.lock, path.display) { _ in Int(system.kernel.lockRange(number, .none, range)) }
-  }
+  func unlock(_ range: Range<Int64>) throws(SpoolError) { try call(.lock) { $0.lockRange($1, .none, range) } }
 
   /// A range in `range` that another open file has locked, as far as it is in there; not always the first.
   func lockOfAnother(in range: Range<Int64>) throws(SpoolError) -> Range<Int64>? {
     var found = range
-    let isFound = try system.call(.lock, path.display) { _ in Int(system.kernel.findLock(number, &found)) }
-    return isFound == 1 ? found.clamped(to: range) : nil
+    let isFound = try call(.lock) { $0.findLock($1, &found) } == 1
+    return isFound ? found.clamped(to: range) : nil
   }
 
   /// Reads past the page cache from now on, where the file system can (INTERNALS.md, "File systems"). Not by open(2): a
   /// program that serves the file system would see the flag, and some pass it on to a file system that wants aligned
   /// reads.
-  func readPastCache() throws(SpoolError) {
-    try orNil(
-      system.call(.fcntl, path.display) { _ in Int(system.kernel.setDirect(number)) }, on: .invalidArgument)
-  }
+  func readPastCache() throws(SpoolError) { try orNil(call(.fcntl) { $0.setDirect($1) }, on: .invalidArgument) }
 
   /// Passes what was written on to the server of a network file system, as the close(2) of a descriptor does. It need
   /// not be durable then.
-  func writeBack() throws(SpoolError) {
-    try system.call(.close, path.display) { _ in Int(system.kernel.closeCopy(number)) }
-  }
+  func writeBack() throws(SpoolError) { try call(.close) { $0.closeCopy($1) } }
 
   /// What the kernel says of processes that have the file open for writing: EAGAIN of F_SETLEASE (fcntl(2)).
   func askLease() -> LeaseAnswer {
     do throws(SpoolError) {
-      try system.call(.lease, path.display) { _ in Int(system.kernel.probeLease(number)) }
+      try call(.lease) { $0.probeLease($1) }
       return .granted
     } catch {
       return error.errno == .resourceTemporarilyUnavailable ? .refused : .unknown
@@ -199,20 +190,17 @@ extension OpenFile where Self: ~Copyable {
   }
 
   /// Both times to now, by the file system's own clock.
-  func touch() throws(SpoolError) {
-    try system.call(.utimens, path.display) { _ in Int(system.kernel.touch(number)) }
-  }
+  func touch() throws(SpoolError) { try call(.utimens) { $0.touch($1) } }
 
   /// Both times, since the epoch.
   func setTimes(to seconds: Int64, nanoseconds: Int = 0) throws(SpoolError) {
-    try system.call(.utimens, path.display) { _ in Int(system.kernel.setTimes(number, seconds, nanoseconds)) }
+    try call(.utimens) { $0.setTimes($1, seconds, nanoseconds) }
   }
 
   /// fchmod(2), for a file of this user. A file system without permissions, such as FAT, refuses it with EPERM, and the
   /// file stays as it is.
   func setPermissions(_ mode: UInt32) throws(SpoolError) {
-    try orNil(
-      system.call(.chmod, path.display) { _ in Int(system.kernel.setPermissions(number, mode)) }, on: .notPermitted)
+    try orNil(call(.chmod) { $0.setPermissions($1, mode) }, on: .notPermitted)
   }
 
   // MARK: the file system
@@ -220,14 +208,14 @@ extension OpenFile where Self: ~Copyable {
   /// fstatfs(2), f_type.
   func fileSystemType() throws(SpoolError) -> UInt32 {
     var type: UInt32 = 0
-    try system.call(.statvfs, path.display) { _ in Int(system.kernel.fileSystemType(number, &type)) }
+    try call(.statvfs) { $0.fileSystemType($1, &type) }
     return type
   }
 
   /// fstatvfs(3): bytes that this user can still write; nil if the file system does not tell.
   func freeSpace() throws(SpoolError) -> UInt64? {
     var bytes: UInt64?
-    try system.call(.statvfs, path.display) { _ in Int(system.kernel.freeSpace(number, &bytes)) }
+    try call(.statvfs) { $0.freeSpace($1, &bytes) }
     return bytes
   }
 }

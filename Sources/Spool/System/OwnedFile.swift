@@ -2,7 +2,6 @@ internal import Glibc
 internal import Synchronization
 internal import SystemPackage
 
-/// A lock of flock(2).
 enum FileLock { case exclusive, shared }
 
 /// A descriptor with one owner. It is closed when the owner lets go of it.
@@ -11,11 +10,11 @@ enum FileLock { case exclusive, shared }
 /// which a child has as well between its fork and its exec. What this process locks next would seem to be another's.
 struct Descriptor: ~Copyable, Sendable {
   fileprivate(set) var number: Int32
-  private let kernel: any Kernel
+  private let kernel: Kernel
   /// The lock that this process has taken by it; nil for none.
   var lock: FileLock?
 
-  init(_ number: Int32, of kernel: any Kernel) { (self.number, self.kernel) = (number, kernel) }
+  init(_ number: Int32, of kernel: Kernel) { (self.number, self.kernel) = (number, kernel) }
 
   deinit {
     if number < 0 { return }

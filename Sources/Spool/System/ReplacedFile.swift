@@ -18,7 +18,6 @@ package enum ReplacedFile {
   ///
   /// A symbolic link is followed. What is no regular file, such as a pipe or /dev/null, is written to as it is: other
   /// programs need it.
-  /// - Parameter path: as open(2) takes it.
   /// - Throws: ``SpoolError``; then a regular file at `path` is what it was.
   package static func write(_ bytes: [UInt8], to path: String, system: System = System()) throws(SpoolError) {
     guard let target = try target(of: path, system) else { return try writeThrough(bytes, to: path, system) }

@@ -2,7 +2,6 @@ package import SystemPackage
 
 /// A system call that failed: which one, on what, and why.
 package struct SpoolError: Error, Sendable, CustomStringConvertible {
-  /// The kind of call, as its man page is named.
   package let call: Call.Kind
   /// What it was applied to, escaped for display.
   package let path: String
@@ -10,7 +9,6 @@ package struct SpoolError: Error, Sendable, CustomStringConvertible {
   /// What is wrong, where errno(3) does not say it; free of control bytes.
   package let reason: String?
 
-  /// - Parameter path: escaped for display.
   package init(call: Call.Kind, path: String, errno: Errno, reason: String? = nil) {
     (self.call, self.path, self.errno, self.reason) = (call, path, errno, reason)
   }

@@ -5,12 +5,12 @@ internal import SystemPackage
 /// those for files by name are in NamedFiles.swift, those for open files in ``OpenFile``.
 package struct System: Sendable {
   private let hook: (any CallHook)?
-  let kernel: any Kernel
+  let kernel: Kernel
 
   /// - Parameter hook: is asked before each call; nil outside of tests.
-  package init(hook: (any CallHook)? = nil) { self.init(hook: hook, kernel: LinuxKernel.shared) }
+  package init(hook: (any CallHook)? = nil) { self.init(hook: hook, kernel: Kernel.shared) }
 
-  init(hook: (any CallHook)? = nil, kernel: any Kernel) { (self.hook, self.kernel) = (hook, kernel) }
+  init(hook: (any CallHook)? = nil, kernel: Kernel) { (self.hook, self.kernel) = (hook, kernel) }
 
   /// The path of a program in the directory of this one; nil where /proc does not say where that is.
   package static func path(ofProgramBeside name: String) -> String? {

@@ -1,35 +1,56 @@
 package import Spool
 
-/// The entries of a list that a standing order watches.
-package enum EntryList {
+/// The entries of a list that a standing order watches, in the list's order, and what of it cannot be read. Nothing is
+/// returned of a list that is cut, or is none.
+package struct EntryList {
   /// Bytes of a list when it is inflated; a longer one is refused.
-  fileprivate static let longest = 512 << 20
+  private static let longest = 512 << 20
 
-  /// All entries of a list in memory, in the list's order, and what of it cannot be read. Nothing is returned of a list
-  /// that is cut, or is none.
+  private let source: ByteSource
+  private let decoder: TextDecoder
+
+  /// A list in memory.
+  package init(contents: [UInt8]) throws { try self.init(ByteSource(contents)) }
+
+  /// A list in a file, which may be gzipped. Opens what it takes to read the file, also the tables of its charset, and
+  /// reads its first bytes.
+  /// - Parameter path: nil for standard input.
+  /// - Throws: ``Defect``, ``SpoolError``.
+  package init(_ path: [UInt8]?) throws {
+    let file = try ByteSource(PlainFile.open(path)).inflated()
+    var left = Self.longest
+    try self.init(
+      ByteSource(parts: {
+        let block = try file.next()
+        left -= block?.count ?? 0
+        if left < 0 { throw Defect(line: nil, reason: "the list is longer than \(Self.longest >> 20) MiB") }
+        return block
+      }))
+  }
+
+  private init(_ source: ByteSource) throws {
+    self.source = source
+    decoder = TextDecoder(try source.peek())
+  }
+
   /// - Parameters:
   ///   - format: nil where it is told by the list's looks.
   ///   - name: bytes of the list's own, which may say what its digests are; empty if it has none.
-  package static func read(contents: [UInt8], _ format: EntryFormat?, name: [UInt8] = []) throws -> ReadList {
-    try read(ByteSource(contents), TextDecoder(contents), format, name)
-  }
-
-  fileprivate static func read(
-    _ source: ByteSource, _ decoder: TextDecoder, _ format: EntryFormat?, _ name: [UInt8]
-  ) throws -> ReadList {
+  /// - Throws: ``Defect``, ``SpoolError``.
+  package func entries(_ format: EntryFormat?, name: [UInt8] = []) throws -> ReadList {
     let head = try source.peek()
-    let looks = FormatGuess.format(of: head)
+    let looks = ListFormat.guess(by: head)
     switch format {
     case .rss, .atom, .docset: return try FeedReader.read(source, decoder, format)
-    case .list: return try listed(source, .native, name)
-    case .metalink: return try listed(source, .metalink, name)
+    case .list: return try Self.listed(source, .native, name)
+    case .metalink: return try Self.listed(source, .metalink, name)
     case .file: throw Defect(line: nil, reason: "a file is no list")
-    case .sums: return try listed(source, looks == .sfv ? .sfv : .sums, name)
+    case .sums: return try Self.listed(source, looks == .sfv ? .sfv : .sums, name)
     case nil:
-      if looks == .metalink ? !isMetalink(head) : looks == .native && hasFeed(head) {
+      if looks == .metalink ? !Self.isMetalink(head) : looks == .native && Self.hasFeed(head) {
         return try FeedReader.read(source, decoder, nil)
       }
-      return try listed(source, looks == .bagit ? .native : looks, name)
+      return try Self.listed(source, looks == .bagit ? .native : looks, name)
     }
   }
 
@@ -98,32 +119,5 @@ package enum EntryList {
       urls: urls)
     entry.expected = request.expected
     return entry
-  }
-}
-
-/// A list in a file, which may be gzipped.
-package struct EntryFile {
-  private let source: ByteSource
-  private let decoder: TextDecoder
-
-  /// Opens what it takes to read the file, also the tables of its charset, and reads its first bytes.
-  /// - Parameter path: nil for standard input.
-  /// - Throws: ``Defect``, ``SpoolError``.
-  package init(_ path: [UInt8]?) throws {
-    let file = try GzipFile(path)
-    var left = EntryList.longest
-    source = ByteSource { buffer in
-      let count = try file.read(into: buffer)
-      left -= count
-      if left < 0 { throw Defect(line: nil, reason: "the list is longer than \(EntryList.longest >> 20) MiB") }
-      return count
-    }
-    decoder = TextDecoder(try source.peek())
-  }
-
-  /// The same as ``EntryList/read(contents:_:name:)``.
-  /// - Throws: ``Defect``, ``SpoolError``.
-  package func entries(_ format: EntryFormat?, name: [UInt8] = []) throws -> ReadList {
-    try EntryList.read(source, decoder, format, name)
   }
 }

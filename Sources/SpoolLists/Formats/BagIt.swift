@@ -54,7 +54,7 @@ final class BagManifest {
 
   private init(_ algorithm: DigestAlgorithm, _ name: String, _ file: PlainFile) throws {
     (self.name, self.algorithm, self.file) = (name, algorithm, file)
-    var lines = LineReader(ByteSource { try file.read($0) })
+    var lines = LineReader(ByteSource(file))
     do {
       var offset = 0
       while let line = try lines.next()?.get() {

@@ -105,19 +105,7 @@ struct ChecksumList: LineFormat {
     }
     var job = ListedJob(line: line)
     try job.request.place(at: name, line: line)
-    try job.request.add(url: base + percentEncoded(name), line: line)
+    try job.request.add(url: base + percentEncoded(name, keeping: "-._~/"), line: line)
     return job
   }
-}
-
-/// A path as part of a URL: all but slashes and unreserved characters (RFC 3986 section 2.3) encoded.
-func percentEncoded(_ path: String) -> String {
-  var bytes: [UInt8] = []
-  for byte in path.utf8 {
-    switch byte {
-    case 0x61...0x7A, 0x41...0x5A, 0x30...0x39, 0x2D, 0x2E, 0x2F, 0x5F, 0x7E: bytes.append(byte)
-    default: bytes += [0x25] + hexadecimal(UInt64(byte), digits: 2).uppercased().utf8
-    }
-  }
-  return String(decoding: bytes, as: UTF8.self)
 }

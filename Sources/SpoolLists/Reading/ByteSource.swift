@@ -2,7 +2,7 @@ internal import Glibc
 internal import Spool
 internal import SystemPackage
 
-/// The bytes of a list, a block at a time. A gzipped file (RFC 1952) is inflated.
+/// The bytes of a list, a block at a time.
 final class ByteSource {
   static let blockSize = 64 << 10
 
@@ -13,23 +13,24 @@ final class ByteSource {
   /// - Parameter read: as read(2): how many bytes it has put into the buffer; 0 at the end.
   init(_ read: @escaping (UnsafeMutableRawBufferPointer) throws -> Int) { self.read = read }
 
-  convenience init(_ bytes: [UInt8]) { self.init(Self.reading(bytes)) }
-
-  /// - Parameter bytes: of a file that may be gzipped.
-  convenience init(inflating bytes: [UInt8]) throws(Defect) {
-    let gzip = bytes.starts(with: GzipReader.magic) ? try GzipReader(Self.reading(bytes)) : nil
-    self.init(gzip.map { gzip in { try gzip.read(into: $0) } } ?? Self.reading(bytes))
-  }
-
-  private static func reading(_ bytes: [UInt8]) -> (UnsafeMutableRawBufferPointer) -> Int {
-    var rest = bytes[...]
-    return { buffer in
+  /// - Parameter next: the bytes that follow; nil at the end.
+  convenience init(parts next: @escaping () throws -> [UInt8]?) {
+    var rest: ArraySlice<UInt8> = []
+    self.init { buffer in
+      while rest.isEmpty, let part = try next() { rest = part[...] }
       let count = min(buffer.count, rest.count)
       buffer.copyBytes(from: rest.prefix(count))
       rest = rest.dropFirst(count)
       return count
     }
   }
+
+  convenience init(_ bytes: [UInt8]) {
+    var bytes: [UInt8]? = bytes
+    self.init(parts: { bytes.take() })
+  }
+
+  convenience init(_ file: PlainFile) { self.init { try file.read($0) } }
 
   /// The first block, which ``next()`` returns once more.
   func peek() throws -> [UInt8] {
@@ -58,25 +59,18 @@ final class ByteSource {
   func inUTF8() throws -> ByteSource {
     guard let isLittle = Self.isLittleEndian(try peek()) else { return self }
     var left: [UInt8] = []
-    var text: ArraySlice<UInt8> = []
-    return ByteSource { buffer in
-      while text.isEmpty, let block = try self.next() {
-        let bytes = left + block
-        var units = Self.units(bytes, isLittle: isLittle)
-        // Half a character waits for the next block.
-        if block.count == Self.blockSize, units.last.map(UTF16.isLeadSurrogate) == true { units.removeLast() }
-        left = Array(bytes[(units.count * 2)...])
-        guard block.count == Self.blockSize || left.isEmpty, let valid = String(validating: units, as: UTF16.self)
-        else {
-          throw Defect(line: nil, reason: "it looks like UTF-16, and is not: save the list as UTF-8")
-        }
-        text = Array(valid.utf8)[...]
+    return ByteSource(parts: {
+      guard let block = try self.next() else { return nil }
+      let bytes = left + block
+      var units = Self.units(bytes, isLittle: isLittle)
+      // Half a character waits for the next block.
+      if block.count == Self.blockSize, units.last.map(UTF16.isLeadSurrogate) == true { units.removeLast() }
+      left = Array(bytes[(units.count * 2)...])
+      guard block.count == Self.blockSize || left.isEmpty, let valid = String(validating: units, as: UTF16.self) else {
+        throw Defect(line: nil, reason: "it looks like UTF-16, and is not: save the list as UTF-8")
       }
-      let count = min(buffer.count, text.count)
-      buffer.copyBytes(from: text.prefix(count))
-      text = text.dropFirst(count)
-      return count
-    }
+      return Array(valid.utf8)
+    })
   }
 
   /// nil at the end. Only the last block is shorter than ``blockSize``.
@@ -96,33 +90,10 @@ final class ByteSource {
   }
 }
 
-/// A file that may be gzipped; plain files are passed through.
-final class GzipFile {
-  private let file: PlainFile
-  /// nil for a plain file.
-  private let gzip: GzipReader?
-
-  /// - Parameter path: the file's path; nil for standard input.
-  init(_ path: [UInt8]?) throws {
-    let file = try PlainFile.open(path)
-    let isGzipped = try file.peek(GzipReader.magic.count) == GzipReader.magic
-    self.file = file
-    gzip = isGzipped ? try GzipReader(file.read) : nil
-  }
-
-  /// - Throws: ``SpoolError``; ``Defect`` where the gzipped data is damaged or ends too early.
-  func read(into buffer: UnsafeMutableRawBufferPointer) throws -> Int {
-    try gzip.map { try $0.read(into: buffer) } ?? file.read(buffer)
-  }
-}
-
 /// The bytes of a file or of standard input, from the first to the last.
 final class PlainFile {
-  /// For errors.
   let name: String
   let descriptor: Int32
-  /// Bytes that were looked at and are still to be read.
-  private var ahead: [UInt8] = []
 
   private init(_ name: String, _ descriptor: Int32) { (self.name, self.descriptor) = (name, descriptor) }
 
@@ -135,29 +106,8 @@ final class PlainFile {
     return PlainFile(name, descriptor)
   }
 
-  /// The next bytes, which are read again; fewer at the end of the file. To be called first.
-  func peek(_ count: Int) throws(SpoolError) -> [UInt8] {
-    while ahead.count < count {
-      var block = [UInt8](repeating: 0, count: count - ahead.count)
-      let more = try block.withUnsafeMutableBufferPointer { (buffer) throws(SpoolError) in
-        try readFile(UnsafeMutableRawBufferPointer(buffer))
-      }
-      if more == 0 { break }
-      ahead += block.prefix(more)
-    }
-    return ahead
-  }
-
   /// As read(2): how many bytes were put into the buffer; 0 at the end.
   func read(_ buffer: UnsafeMutableRawBufferPointer) throws(SpoolError) -> Int {
-    if ahead.isEmpty { return try readFile(buffer) }
-    let count = min(ahead.count, buffer.count)
-    buffer.copyBytes(from: ahead.prefix(count))
-    ahead.removeFirst(count)
-    return count
-  }
-
-  private func readFile(_ buffer: UnsafeMutableRawBufferPointer) throws(SpoolError) -> Int {
     while true {
       let count = Glibc.read(descriptor, buffer.baseAddress, buffer.count)
       if count >= 0 { return count }
@@ -172,8 +122,7 @@ final class PlainFile {
 ///   - limit: the most bytes that it may have.
 /// - Throws: ``SpoolError``; ``Defect`` where there are more.
 package func wholeFile(_ path: [UInt8]?, limit: Int) throws -> [UInt8] {
-  let file = try PlainFile.open(path)
-  let source = ByteSource { try file.read($0) }
+  let source = ByteSource(try PlainFile.open(path))
   var bytes: [UInt8] = []
   while let block = try source.next() {
     bytes += block

@@ -1,22 +1,29 @@
 internal import CZlib
 internal import Spool
 
+extension ByteSource {
+  /// The same; inflated, if it is gzipped (RFC 1952).
+  func inflated() throws -> ByteSource {
+    guard try peek().starts(with: GzipReader.magic) else { return self }
+    let gzip = try GzipReader(self)
+    return ByteSource { try gzip.read(into: $0) }
+  }
+}
+
 /// Inflates gzipped data of any number of members (RFC 1952 section 2.2). As with gzip(1), there may be zeros behind a
 /// member; anything else there is damage.
-final class GzipReader {
-  private static let blockSize = 64 << 10
+private final class GzipReader {
   /// What a gzipped file begins with (RFC 1952 section 2.3.1).
   static let magic: [UInt8] = [0x1F, 0x8B]
 
-  private let readMore: (UnsafeMutableRawBufferPointer) throws(SpoolError) -> Int
+  private let source: ByteSource
   private let stream = UnsafeMutablePointer<z_stream>.allocate(capacity: 1)
-  private let input = UnsafeMutablePointer<UInt8>.allocate(capacity: blockSize)
+  private let input = UnsafeMutablePointer<UInt8>.allocate(capacity: ByteSource.blockSize)
   /// Whether a member has begun and not ended; an empty file has none.
   private var isOpen = true
 
-  /// - Parameter readMore: as read(2): how many bytes it has put into the buffer; 0 at the end.
-  init(_ readMore: @escaping (UnsafeMutableRawBufferPointer) throws(SpoolError) -> Int) throws(Defect) {
-    self.readMore = readMore
+  init(_ source: ByteSource) throws(Defect) {
+    self.source = source
     stream.initialize(to: z_stream())
     // 15 bits of window, and 16 for gzip's head and tail.
     let code = inflateInit2_(stream, 15 + 16, ZLIB_VERSION, Int32(MemoryLayout<z_stream>.size))
@@ -64,10 +71,11 @@ final class GzipReader {
     }
   }
 
-  private func fill() throws(SpoolError) -> Bool {
-    let count = try readMore(UnsafeMutableRawBufferPointer(start: input, count: Self.blockSize))
+  private func fill() throws -> Bool {
+    guard let block = try source.next() else { return false }
+    input.update(from: block, count: block.count)
     stream.pointee.next_in = input
-    stream.pointee.avail_in = UInt32(count)
-    return count > 0
+    stream.pointee.avail_in = UInt32(block.count)
+    return true
   }
 }

@@ -8,7 +8,6 @@ struct ListLine: Sendable {
   let number: Int
 
   var isIndented: Bool { text.utf8.first == 0x20 || text.utf8.first == 0x09 }
-  /// Without the blanks and tabs around it.
   var content: Substring { trimmed(text[...]) }
 }
 

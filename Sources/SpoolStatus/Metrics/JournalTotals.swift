@@ -145,8 +145,6 @@ package struct CounterMemory: Sendable, Equatable {
     return sum
   }
 
-  /// The comments.
-  /// - Parameter spool: the spool's path.
   package func text(of spool: String) -> String {
     func line(_ name: String, _ totals: JournalTotals) -> String {
       let fields = totals.counts.sorted { $0.key < $1.key }.reduce(Fields(name)) { $0.with($1.key, $1.value) }

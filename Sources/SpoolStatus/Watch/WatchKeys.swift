@@ -59,7 +59,6 @@ package struct WatchKeys: Sendable {
     pageTop = max(0, min(pageTop, pageLines - self.room))
   }
 
-  /// Shows what came of an action, until the next key.
   package mutating func say(_ text: String, isProblem: Bool = false) {
     message = (text, isProblem)
   }
@@ -101,7 +100,7 @@ package struct WatchKeys: Sendable {
       if let selected { mode = .question(.cancel, selected) } else { sayNothingSelected() }
     case .character("s"): nextSort()
     case .character("/"): mode = .filter
-    case .character("?"): open(page: WatchHelp.lines)
+    case .character("?"): open(page: Self.help)
     case .character("q"): return .quit
     case .escape: clear()
     case .redraw, .backspace, .character: break
@@ -167,11 +166,9 @@ package struct WatchKeys: Sendable {
     if filter.isEmpty { (selected, position) = (nil, nil) }
     filter = ""
   }
-}
 
-enum WatchHelp {
   /// The page that `?` opens, for windows of 40 columns.
-  static let lines = [
+  private static let help = [
     "Keys", "",
     "  j, down    select the next job",
     "  k, up      the one before", "  PgDn, PgUp a page further, back",
@@ -188,11 +185,6 @@ enum WatchHelp {
     "  Ctrl-L     draw again",
     "  Ctrl-Z     suspend", "  q          quit",
   ]
-
-  /// What the last line of the screen names, the most useful first.
-  static let hints = ["h hold", "l release", "r retry", "c cancel", "p first", "s sort", "/ filter"]
-  /// What it names however narrow it is.
-  static let last = ["? help", "q quit"]
 }
 
 /// A key of a terminal, as far as `status --watch` knows it.

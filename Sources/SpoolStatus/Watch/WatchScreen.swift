@@ -94,7 +94,9 @@ package struct WatchScreen: Sendable {
     var parts: [String] = []
     if !keys.filter.isEmpty { parts = ["/\(escaped(keys.filter)): \(snapshot.subjects.count) shown", "Esc all"] }
     if keys.sort != .turn { parts.append("by \(keys.sort.rawValue)") }
-    return hints(parts, WatchHelp.hints, WatchHelp.last, width)
+    // The most useful first; how to find the others, and the way out, are there however narrow it is.
+    let keys = ["h hold", "l release", "r retry", "c cancel", "p first", "s sort", "/ filter"]
+    return hints(parts, keys, ["? help", "q quit"], width)
   }
 
   /// As much of a name as there is room for: what is asked stays whole.

@@ -56,7 +56,6 @@ final class AsyncSemaphore {
 
   nonisolated init(_ places: Int) { free = places }
 
-  /// Waits for a place.
   /// - Returns: false if ``sendAway(_:)`` was called first; then it has no place to ``leave()``.
   func enter(_ id: UInt64) async -> Bool {
     if free > 0 {

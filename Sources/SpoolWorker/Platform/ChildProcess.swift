@@ -168,7 +168,7 @@ protocol Child: AnyObject {
 }
 
 /// A simulated host, whose programs are no processes of this machine.
-protocol ChildHost: HostServices {
+protocol ChildHost: Host {
   func start(_ program: ChildProcess) throws(Errno) -> any Child
 }
 

@@ -105,7 +105,6 @@ extension PartFile {
   /// Bytes of data above which the data is flushed alone, so that small jobs do not wait for it.
   private static let bulk: UInt64 = 8 << 20
 
-  /// Makes the data durable.
   /// - Throws: ``LostWrites``.
   @WorkerLoop
   func makeDurable(_ durable: GroupCommit) async throws {

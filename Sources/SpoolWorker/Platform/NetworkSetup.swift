@@ -120,19 +120,8 @@ package struct NetworkSetup {
   }
 
   private func contents(_ place: Place) throws(Defect) -> [UInt8] {
-    do {
-      let descriptor = try FileDescriptor.open(place.path, .readOnly, options: .closeOnExec)
-      return try descriptor.closeAfter {
-        var bytes: [UInt8] = []
-        var buffer = [UInt8](repeating: 0, count: 1 << 16)
-        while true {
-          let count = try buffer.withUnsafeMutableBytes { try descriptor.read(into: $0) }
-          if count == 0 { return bytes }
-          bytes += buffer[..<count]
-        }
-      }
-    } catch {
-      throw place.defect(": \(error)")
+    do throws(SpoolError) { return try ReplacedFile.read(place.path, limit: .max) ?? [] } catch {
+      throw place.defect(": \(error.errno)")
     }
   }
 }

@@ -130,7 +130,6 @@ package actor WorkerLoop {
     Task(executorPreference: executor) { await body() }
   }
 
-  /// Waits for ``wakeUp()``, at most `milliseconds`.
   @WorkerLoop static func pause(milliseconds: Int64) async { await executor.pause(milliseconds: milliseconds) }
 
   /// Ends the current ``pause(milliseconds:)``, or the next one at once.
@@ -214,25 +213,7 @@ final class LoopExecutor: SerialExecutor, TaskExecutor, @unchecked Sendable {
 
   func wakeUp() { isWokenUp = true }
 
-  /// CLOCK_BOOTTIME.
   static func milliseconds() -> Int64 { Host.current.milliseconds() }
-}
-
-/// What another thread or task finds out.
-final class Answer<Value: Sendable>: Sendable {
-  private let given = Mutex<Value?>(nil)
-  private let bell = Bell()
-
-  func give(_ value: Value) {
-    given.withLock { $0 = value }
-    bell.ring()
-  }
-
-  /// - Parameter patience: in milliseconds.
-  func value(within patience: Int64) -> Value? {
-    if patience > 0 { _ = bell.waitInTurn(milliseconds: patience) }
-    return given.withLock { $0 }
-  }
 }
 
 /// Reports when a link, an address or a route appears or disappears (rtnetlink(7)).

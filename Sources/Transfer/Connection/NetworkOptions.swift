@@ -120,13 +120,7 @@ package struct ProxyRules: Sendable {
       return fnmatch(String(decoding: exception, as: UTF8.self), String(decoding: bare, as: UTF8.self), 0) == 0
     }
     if let address = Self.address(bare) {
-      let parts = exception.split(separator: UInt8(ascii: "/"), maxSplits: 1)
-      guard let network = parts.first.flatMap({ Self.address($0) }), network.count == address.count else {
-        return false
-      }
-      let bits = parts.count == 2 ? decimal(parts[1]).flatMap { Int(exactly: $0) } ?? -1 : address.count * 8
-      guard (0...address.count * 8).contains(bits) else { return false }
-      return AddressBlock(start: network, bits: bits).contains(address)
+      return AddressBlock(String(decoding: exception, as: UTF8.self))?.contains(address) ?? false
     }
     let domain = withoutDot(exception.first == dot ? exception.dropFirst() : exception)
     return !domain.isEmpty && (name == domain || Array(name.suffix(domain.count + 1)) == [dot] + domain)

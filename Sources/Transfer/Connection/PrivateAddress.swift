@@ -5,37 +5,23 @@ internal import Glibc
 /// stranger's link should lead.
 enum PrivateAddress {
   /// IANA's registries of special-purpose addresses (RFC 6890), multicast, and the address of Azure's metadata.
-  private static let ofIPv4 = [
-    AddressBlock(start: [0, 0, 0, 0], bits: 8), AddressBlock(start: [10, 0, 0, 0], bits: 8),
-    AddressBlock(start: [100, 64, 0, 0], bits: 10), AddressBlock(start: [127, 0, 0, 0], bits: 8),
-    AddressBlock(start: [169, 254, 0, 0], bits: 16), AddressBlock(start: [172, 16, 0, 0], bits: 12),
-    AddressBlock(start: [192, 0, 0, 0], bits: 24), AddressBlock(start: [192, 168, 0, 0], bits: 16),
-    AddressBlock(start: [198, 18, 0, 0], bits: 15), AddressBlock(start: [224, 0, 0, 0], bits: 3),
-    AddressBlock(start: [168, 63, 129, 16], bits: 32),
-  ]
-
-  private static let ofIPv6 = [
-    AddressBlock(start: [0xFC], bits: 7), AddressBlock(start: [0xFE, 0x80], bits: 9),
-    AddressBlock(start: [0xFF], bits: 8),
-    AddressBlock(start: [0, 0x64, 0xFF, 0x9B, 0, 1], bits: 48), AddressBlock(start: [0x20, 0x01, 0, 0], bits: 32),
-  ]
+  private static let blocks = [
+    "0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12", "192.0.0.0/24",
+    "192.168.0.0/16", "198.18.0.0/15", "224.0.0.0/3", "168.63.129.16", "fc00::/7", "fe80::/9", "ff00::/8",
+    "64:ff9b:1::/48", "2001::/32",
+  ].compactMap { AddressBlock($0) }
 
   /// Networks of which each address has one of IPv4, and the byte where that is: compatible and mapped (RFC 4291,
   /// 2.5.5), NAT64 (RFC 6052), 6to4 (RFC 3056).
-  private static let translated = [
-    (AddressBlock(start: [UInt8](repeating: 0, count: 12), bits: 96), 12),
-    (AddressBlock(start: [UInt8](repeating: 0, count: 10) + [0xFF, 0xFF], bits: 96), 12),
-    (AddressBlock(start: [0, 0x64, 0xFF, 0x9B, 0, 0, 0, 0, 0, 0, 0, 0], bits: 96), 12),
-    (AddressBlock(start: [0x20, 0x02], bits: 16), 2),
-  ]
+  private static let translated = [("::/96", 12), ("::ffff:0:0/96", 12), ("64:ff9b::/96", 12), ("2002::/16", 2)]
+    .compactMap { text, start in AddressBlock(text).map { ($0, start) } }
 
   /// - Parameter address: 4 or 16 bytes, in the order of the network.
   static func contains(_ address: [UInt8]) -> Bool {
-    if address.count == 4 { return ofIPv4.contains { $0.contains(address) } }
     if let (_, start) = translated.first(where: { $0.0.contains(address) }) {
       return contains(Array(address[start..<start + 4]))
     }
-    return ofIPv6.contains { $0.contains(address) }
+    return blocks.contains { $0.contains(address) }
   }
 
   /// The address that a socket is about to connect to, as text, if it is private or of another family; nil for all
@@ -69,15 +55,24 @@ enum PrivateAddress {
 
 /// The addresses that begin with some bits, such as 192.0.2.0/24.
 struct AddressBlock {
-  let start: [UInt8]
-  let bits: Int
+  private let start: [UInt8]
+  private let bits: Int
 
-  /// - Parameter address: of the same family.
+  /// - Parameter text: without a number of bits, one address.
+  init?(_ text: String) {
+    let parts = text.utf8.split(separator: UInt8(ascii: "/"), maxSplits: 1)
+    guard let start = parts.first.flatMap({ Self.address(String(Substring($0))) }) else { return nil }
+    let bits = parts.count == 2 ? decimal(parts[1]).flatMap { Int(exactly: $0) } ?? -1 : start.count * 8
+    guard (0...start.count * 8).contains(bits) else { return nil }
+    (self.start, self.bits) = (start, bits)
+  }
+
   func contains(_ address: [UInt8]) -> Bool {
-    (0..<bits).allSatisfy { bit in
-      let mask: UInt8 = 0x80 >> (bit % 8)
-      return start[bit / 8] & mask == address[bit / 8] & mask
-    }
+    start.count == address.count
+      && (0..<bits).allSatisfy { bit in
+        let mask: UInt8 = 0x80 >> (bit % 8)
+        return start[bit / 8] & mask == address[bit / 8] & mask
+      }
   }
 
   /// The bytes of an IP address, in the order of the network; nil for a name.

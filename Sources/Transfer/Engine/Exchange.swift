@@ -175,7 +175,6 @@ final class Exchange {
     return perform(reader.take(line: line, from: handle))
   }
 
-  /// The next bytes of the body.
   /// - Returns: nil if libcurl is to keep these bytes and deliver them again when the transfer is resumed
   ///   (CURLOPT_WRITEFUNCTION(3)); false stops the transfer.
   private func receive(body: UnsafeRawBufferPointer) -> Bool? {
@@ -215,7 +214,6 @@ final class Exchange {
     return verdict == nil
   }
 
-  /// False stops the transfer.
   private func perform(_ event: ProtocolEvent) -> Bool {
     switch event {
     case .nothing: return true
@@ -319,7 +317,6 @@ final class Exchange {
     return mayHave && !hasField("authorization:") ? route.login : nil
   }
 
-  /// Whether the job itself has such a field for this hop.
   /// - Parameter start: its name and the colon, in lower case.
   private func hasField(_ start: String) -> Bool {
     route.withCredentials && request.headers.contains { $0.utf8.map(lowercasedASCII).starts(with: start.utf8) }
@@ -500,7 +497,6 @@ package struct TransferOptions: Sendable {
   /// The User-Agent field of requests that give none.
   package var userAgent: String
 
-  /// Without arguments: HTTP alone.
   package init(
     protocols: Set<Scheme> = [.http, .https], network: NetworkOptions = NetworkOptions(),
     userAgent: String = "spoolrun"

@@ -99,7 +99,6 @@ struct FetchTiming {
     return (Double(answered - lastRequest) / 1000, Double(now - answered) / 1000)
   }
 
-  /// The pace for the next request over this connection.
   mutating func finalPace(at now: Milliseconds) -> Pace {
     pace.rest(at: now)
     return pace

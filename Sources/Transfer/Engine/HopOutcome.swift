@@ -85,7 +85,6 @@ private func connectionFailure(of hop: HopFacts, with code: CURLcode) -> Transfe
   }
 }
 
-/// What is wrong with an answer, or with the connection that it comes over.
 private func answerFailure(of hop: HopFacts, with code: CURLcode) -> TransferFailure {
   switch code {
   case CURLE_PARTIAL_FILE:
@@ -150,7 +149,6 @@ extension HopFacts {
       code: .connect, message: "no connection to \(host) port \(port) within \(connectTimeoutSeconds) s")
   }
 
-  /// The system's description of the failure, to be appended to a message.
   fileprivate var systemReason: String { osErrno == 0 ? "" : ": " + String(cString: strerror(osErrno)) }
 
   fileprivate var tally: String { "after \(bytesReceived) bytes of the body" }

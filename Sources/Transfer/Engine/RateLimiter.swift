@@ -84,7 +84,6 @@ struct RateLimiter {
     return RateAllowance(shared: pool(of: rateClass).map { _ in 0 }, own: own)
   }
 
-  /// Remembers what the last fetch of a group owes when it ends.
   mutating func noteDebt(of member: Member, group: FetchRequest.ID?, at now: Milliseconds) {
     if let pool = pool(of: member.rateClass) { pools[pool].debt += min(0, member.allowance.shared ?? 0) }
     guard let rate = member.rate, let own = member.allowance.own, own < 0, let group else { return }
@@ -95,7 +94,6 @@ struct RateLimiter {
 
   // MARK: dealing
 
-  /// Renews what each group may receive.
   /// - Returns: false if the last deal is too recent for another one.
   mutating func deal(to members: [Member], at now: Milliseconds) -> Bool {
     guard now - lastDeal >= Self.interval else { return false }

@@ -189,7 +189,6 @@ package final class TransferEngine {
     }
   }
 
-  /// - Parameter end: nil if another hop follows.
   private func goOn(_ exchange: Exchange, _ end: FetchResult.End?, reusable: Bool) {
     if let end { return finish(exchange, end, reusable: reusable) }
     release(exchange, reusable: reusable)
@@ -306,7 +305,6 @@ extension TransferEngine {
     limiter.noteDebt(of: rateMember(exchange), group: exchange.request.group, at: now)
   }
 
-  /// Renews what each group may receive, and resumes those that have something again.
   private func dealRates() {
     guard !running.isEmpty, limiter.isLimited else { return }
     let exchanges = running.values

@@ -3,7 +3,6 @@ package struct FetchRequest: Sendable {
   /// Unique among the fetches of an engine.
   package typealias ID = UInt64
 
-  /// Identifies the fetch while it runs; the caller keeps it unique.
   package var id: ID
   /// An absolute URL. User information in it is the login: see ``LoginManner`` for HTTP.
   package private(set) var url: String
@@ -153,10 +152,8 @@ package struct Pace: Sendable {
 
   package init(over seconds: Int) { stretch = Milliseconds(max(1, seconds)) * 1000 }
 
-  /// The server's time runs from `now` on, if it does not run yet.
   mutating func run(at now: Milliseconds) { runningSince = runningSince ?? now }
 
-  /// The server's time stops at `now`.
   mutating func rest(at now: Milliseconds) {
     counted = time(at: now)
     runningSince = nil

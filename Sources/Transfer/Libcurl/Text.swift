@@ -17,7 +17,6 @@ func decimal(_ digits: some Collection<UInt8>) -> UInt64? {
 func isDigit(_ byte: UInt8) -> Bool { UInt8(ascii: "0")...UInt8(ascii: "9") ~= byte }
 func isLowerCase(_ byte: UInt8) -> Bool { UInt8(ascii: "a")...UInt8(ascii: "z") ~= byte }
 
-/// The lower-case form of an ASCII letter; every other byte unchanged.
 func lowercasedASCII(_ byte: UInt8) -> UInt8 {
   UInt8(ascii: "A")...UInt8(ascii: "Z") ~= byte ? byte | 0x20 : byte
 }
@@ -55,7 +54,6 @@ func percentEncoded(_ bytes: some Collection<UInt8>) -> String {
   }
 }
 
-/// The upper-case form of an ASCII letter; every other byte unchanged.
 func uppercasedASCII(_ byte: UInt8) -> UInt8 {
   UInt8(ascii: "a")...UInt8(ascii: "z") ~= byte ? byte & ~0x20 : byte
 }

@@ -1,3 +1,6 @@
+internal import CCurl
+internal import Glibc
+
 /// A `Content-Disposition` field of a response (RFC 6266). Pure.
 package struct ContentDisposition: Equatable, Sendable {
   /// The name that the server proposes, as it says it: perhaps a path, or with control characters; nil if it proposes
@@ -29,7 +32,6 @@ package struct ContentDisposition: Equatable, Sendable {
       ?? parameters["filename"].map { String(decoding: $0, as: UTF8.self) }
   }
 
-  /// A token (RFC 9110, 5.6.2); nil if there is none.
   private static func token(_ rest: inout ArraySlice<UInt8>) -> [UInt8]? {
     let token = rest.prefix(while: isTokenByte)
     rest = rest[token.endIndex...]
@@ -135,90 +137,35 @@ package enum HTTPDate {
   /// - Returns: nil if `text` is none of the three formats or no day of the calendar.
   package static func parse(_ text: String, now: Int64) -> Int64? {
     guard text.utf8.count <= 40 else { return nil }
-    let bytes = Array(text.utf8)
-    if bytes.count == 29, bytes[3] == 0x2C { return fixdate(bytes) }
-    let words = bytes.split(separator: 0x20, omittingEmptySubsequences: false)
-    switch words.count {
-    case 6:  // Sun Nov  6 08:49:37 1994
-      guard words[2].isEmpty else { return nil }
-      return asctime(words[0], month: words[1], day: words[3], time: words[4], year: words[5])
-    case 5:  // Sun Nov 16 08:49:37 1994
-      return asctime(words[0], month: words[1], day: words[2], time: words[3], year: words[4])
-    case 4:  // Sunday, 06-Nov-94 08:49:37 GMT
-      guard words[0].last == 0x2C, isDayName(words[0].dropLast(), full: true), words[3].elementsEqual("GMT".utf8)
-      else { return nil }
-      let date = words[1].split(separator: 0x2D, omittingEmptySubsequences: false)
-      guard date.count == 3, let short = number(date[2], digits: 2) else { return nil }
-      func inCentury(_ century: Int64) -> Int64? {
-        seconds(
-          year: century * 100 + short, month: date[1], day: number(date[0], digits: 2),
-          time: words[2])
-      }
-      // "More than 50 years in the future" means the most recent past year with those two digits.
-      let fiftyYears: Int64 = 50 * 31_556_952
-      let thisYear = 1970 + now / 31_556_952
-      let candidates = [1, 0, -1].compactMap { inCentury(thisYear / 100 + $0) }
-      return candidates.first { $0 <= now + fiftyYears }
-    default: return nil
+    for format in ["%a, %d %b %Y %H:%M:%S GMT", "%a %b %e %H:%M:%S %Y", "%a %b %d %H:%M:%S %Y"] {
+      if let parts = parts(text, format) { return seconds(parts, year: Int64(parts.tm_year) + 1900) }
     }
+    guard let parts = parts(text, "%A, %d-%b-%y %H:%M:%S GMT") else { return nil }
+    // "More than 50 years in the future" means the most recent past year with those two digits.
+    let fiftyYears: Int64 = 50 * 31_556_952
+    let century = (1970 + now / 31_556_952) / 100
+    let candidates = [1, 0, -1].compactMap { seconds(parts, year: (century + $0) * 100 + Int64(parts.tm_year % 100)) }
+    return candidates.first { $0 <= now + fiftyYears }
   }
 
-  /// `Sun, 06 Nov 1994 08:49:37 GMT`: what nearly every server sends, always of this length.
-  private static func fixdate(_ text: [UInt8]) -> Int64? {
-    guard isDayName(text[..<3], full: false), text[4] == 0x20, text[7] == 0x20, text[11] == 0x20, text[16] == 0x20,
-      text[25...].elementsEqual(" GMT".utf8)
-    else { return nil }
-    return seconds(
-      year: number(text[12..<16], digits: 4), month: text[8..<11], day: number(text[5..<7], digits: 2),
-      time: text[17..<25])
+  /// The parts of a text in exactly this format. strptime(3) takes more, such as blanks: so the text is made again. The
+  /// names are English, as no program here calls setlocale(3).
+  private static func parts(_ text: String, _ format: String) -> tm? {
+    var parts = tm()
+    guard ccurl_parse_time(text, format, &parts) != 0, parts.tm_sec <= 60 else { return nil }
+    var again = [CChar](repeating: 0, count: 64)
+    let count = strftime(&again, again.count, format.replacing("%Y", with: "%04Y"), &parts)
+    return again[..<count].elementsEqual(text.utf8.map { CChar(bitPattern: $0) }) ? parts : nil
   }
 
-  private static func asctime(
-    _ name: ArraySlice<UInt8>, month: ArraySlice<UInt8>, day: ArraySlice<UInt8>, time: ArraySlice<UInt8>,
-    year: ArraySlice<UInt8>
-  ) -> Int64? {
-    guard isDayName(name, full: false) else { return nil }
-    return seconds(
-      year: number(year, digits: 4), month: month,
-      day: number(day, digits: day.count == 1 ? 1 : 2),
-      time: time)
-  }
-
-  private static let dayNames = [
-    "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday",
-  ].map { Array($0.utf8) }
-  private static let monthNames = [
-    "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
-  ].map { Array($0.utf8) }
-
-  private static func isDayName(_ text: ArraySlice<UInt8>, full: Bool) -> Bool {
-    dayNames.contains { text == (full ? $0[...] : $0[..<3]) }
-  }
-
-  private static func number(_ text: ArraySlice<UInt8>, digits: Int) -> Int64? {
-    guard text.count == digits, let value = decimal(text) else { return nil }
-    return Int64(value)
-  }
-
-  private static func seconds(
-    year: Int64?, month: ArraySlice<UInt8>, day: Int64?, time: ArraySlice<UInt8>
-  ) -> Int64? {
-    let start = time.startIndex
-    guard let year, year >= 1, let day,
-      let index = monthNames.firstIndex(where: { month == $0[...] }),
-      time.count == 8, time[start + 2] == 0x3A, time[start + 5] == 0x3A,
-      let hour = number(time.prefix(2), digits: 2), hour < 24,
-      let minute = number(time[(start + 3)..<(start + 5)], digits: 2), minute < 60,
-      let second = number(time.suffix(2), digits: 2), second <= 60  // 60: a leap second
-    else { return nil }
-    let leap = (year % 4 == 0 && year % 100 != 0) || year % 400 == 0
-    let lengths: [Int64] = [31, leap ? 29 : 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31]
-    guard 1...lengths[index] ~= day else { return nil }
-
-    let past = year - 1
-    var days = past * 365 + past / 4 - past / 100 + past / 400 - 719_162  // 1970-01-01 is day 0
-    days += lengths[..<index].reduce(0, +) + day - 1
-    return days * 86_400 + hour * 3_600 + minute * 60 + second
+  private static func seconds(_ parts: tm, year: Int64) -> Int64? {
+    guard year >= 1 else { return nil }
+    var minute = parts
+    // A leap second may be the next day's.
+    (minute.tm_year, minute.tm_sec) = (Int32(year - 1900), 0)
+    let start = timegm(&minute)
+    // Of a day that does not exist it has made another.
+    return minute.tm_mday == parts.tm_mday ? Int64(start) + Int64(parts.tm_sec) : nil
   }
 }
 

@@ -167,7 +167,6 @@ struct Add: ParsableCommand {
 private struct JobDrop {
   let spool: Spool
   let request: JobRequest
-  /// The list that the request names, if it is to be put into the spool.
   let pieces: PieceList?
   let name: JobName
 

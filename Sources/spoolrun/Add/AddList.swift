@@ -97,8 +97,10 @@ struct AddList {
     }
     var plan = ListPlan(request, directory: directory, schemes: schemes)
     let jobs = try CheckedJobs(spool)
-    var keeping = PieceKeeping(lists: PieceLists(spool))
-    let tally = try plan.read(list, leavesOut: options.ignoresUnknown, keepPieces: { try keeping.keep($0) }) { job in
+    var isBarred = false
+    let tally = try plan.read(
+      list, leavesOut: options.ignoresUnknown, keepPieces: { try keep($0, in: spool, &isBarred) }
+    ) { job in
       try jobs.append(job)
       progress.update("checking \(title): \(jobs.count)")
     }
@@ -106,6 +108,16 @@ struct AddList {
     progress.erase()
     ListComplaint(title: title, problems: tally.problems).tellWhatIsLeftOut()
     return try settle(jobs, plan, spool, &account, &progress)
+  }
+
+  /// Puts a list of pieces into the spool, if this user may.
+  private func keep(_ list: PieceList, in spool: Spool, _ isBarred: inout Bool) throws(SpoolError) -> Bool {
+    if isBarred { return false }
+    do throws(SpoolError) { try PieceLists(spool).keep(list) } catch  where error.errno == .permissionDenied {
+      isBarred = true
+      Terminal.error("lists of pieces are left out: only the spool's owner can keep them: \(error)", .warning)
+    }
+    return !isBarred
   }
 
   /// Reads the list once, has its signature checked, and takes what was checked.
@@ -164,23 +176,6 @@ struct AddList {
   }
 }
 
-/// Puts the lists of pieces into the spool, if this user may.
-private struct PieceKeeping {
-  let lists: PieceLists
-  private var isBarred = false
-
-  init(lists: PieceLists) { self.lists = lists }
-
-  mutating func keep(_ list: PieceList) throws(SpoolError) -> Bool {
-    if isBarred { return false }
-    do throws(SpoolError) { try lists.keep(list) } catch  where error.errno == .permissionDenied {
-      isBarred = true
-      Terminal.error("lists of pieces are left out: only the spool's owner can keep them: \(error)", .warning)
-      return false
-    }
-    return true
-  }
-}
 
 extension ListFormat: ExpressibleByArgument {}
 
@@ -236,7 +231,6 @@ struct ListArguments: ParsableArguments {
     }
   }
 
-  /// What messages call a list.
   static func title(_ file: String) -> String { path(file).map { escaped($0) } ?? "standard input" }
 
   /// nil for standard input.
@@ -289,7 +283,6 @@ struct ListComplaint {
     }
   }
 
-  /// Says why the list is refused.
   /// - Parameters:
   ///   - leavesOut: whether what cannot be used is left out: then nothing is left.
   ///   - consequence: what comes of it, such as `nothing is dropped`.

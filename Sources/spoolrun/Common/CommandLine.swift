@@ -70,10 +70,9 @@ enum UnreadableText {
   }
 
   private static func exit(of what: String) -> Never {
-    Terminal.error(
+    ExitStatus.exitOfUsage(
       "\(what): not UTF-8 text, as all but the names of jobs and lists must be; a symbolic link can give a path such"
         + " a name")
-    Glibc.exit(ExitStatus.usage.rawValue)
   }
 
   /// The place of the first argument that is refused; nil if there is none.
@@ -107,9 +106,8 @@ enum DashedName {
   /// - Parameter arguments: without the program's name.
   static func refuse(in arguments: [String]) {
     guard let name = first(in: arguments) else { return }
-    Terminal.error(
+    ExitStatus.exitOfUsage(
       "\(escaped(name)): unknown option; write `--` before a name that begins with a dash, and `=` before such a value")
-    exit(ExitStatus.usage.rawValue)
   }
 
   static func first(in arguments: [String]) -> String? {

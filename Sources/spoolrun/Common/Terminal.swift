@@ -73,7 +73,6 @@ enum Terminal {
     return true
   }
 
-  /// Whether there is a person to ask.
   static var canAsk: Bool { isatty(STDIN_FILENO) == 1 && isErrorTerminal }
 
   /// - Returns: whether the answer begins with `y`. The end of the input is no answer.
@@ -82,17 +81,11 @@ enum Terminal {
     return readLine().map { $0.lowercasedASCII.begins(with: "y") } ?? false
   }
 
-  struct Size: Equatable {
-    var columns: Int
-    var rows: Int
-  }
-
-  static func size(_ descriptor: Int32) -> Size? {
+  static func size(_ descriptor: Int32) -> (columns: Int, rows: Int)? {
     var (columns, rows): (Int32, Int32) = (0, 0)
     guard spoolrun_terminal_size(descriptor, &columns, &rows) == 0 else { return nil }
     // Some terminals don't know their size, such as a serial line.
-    return Size(
-      columns: columns > 0 ? Int(columns) : number("COLUMNS") ?? 80, rows: rows > 0 ? Int(rows) : number("LINES") ?? 24)
+    return (columns > 0 ? Int(columns) : number("COLUMNS") ?? 80, rows > 0 ? Int(rows) : number("LINES") ?? 24)
   }
 
   static func isCapable(_ descriptor: Int32) -> Bool {
@@ -125,7 +118,6 @@ enum LogReader: Sendable, Equatable {
   /// A file or a pipe, such as that of cron, which mails all that is written.
   case other
 
-  /// Who reads standard error of this process.
   static let current: LogReader = {
     if isatty(STDERR_FILENO) == 1 { return .terminal }
     var status = stat()
@@ -213,6 +205,12 @@ enum ExitStatus: Int32 {
   func after(_ message: String) -> any Error {
     Terminal.error(message)
     return code
+  }
+
+  /// The end of a program whose arguments are wrong, before a command is known.
+  static func exitOfUsage(_ message: String) -> Never {
+    Terminal.error(message)
+    exit(usage.rawValue)
   }
 
   /// The worst outcome of a run. From the worst: nothing can be fetched at all, the spool fails, a job was given up, a

@@ -34,7 +34,6 @@ final class GetOutput: Sendable {
     }
   }
 
-  /// Whether the person wants to know of what succeeds.
   private var isTalkative: Bool { telling == .steps || telling == .results && Terminal.isErrorTerminal }
 
   func update(_ progress: WorkerProgress) { bars?.update(progress) }

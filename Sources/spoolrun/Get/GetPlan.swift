@@ -47,7 +47,7 @@ struct GetPlan {
     guard urls.isEmpty else { throw refusal("either a list by --from, or URLs") }
     guard place.name == nil else { throw refusal("--output: for a list it names a directory: use --output DIR/") }
     do {
-      let files = try GetList(list: list, given: given).files(file)
+      let files = try files(ofList: file)
       if files.isEmpty { throw refusal("the list names no file") }
       return files
     } catch let problems as ListProblems {
@@ -77,7 +77,7 @@ struct GetPlan {
     }
     let names = try urls.map { url in
       do throws(Defect) {
-        if let name = try GetList.name(of: url) { return name }
+        if let name = try Self.name(of: url) { return name }
       } catch {
         let isFile = access(url, R_OK) == 0 && !isDirectory(url)
         let hint = isFile ? "; this is a file: --from reads the URLs in it" : ""
@@ -101,7 +101,7 @@ struct GetPlan {
   /// One file, checked by the reader that a worker uses.
   private func file(_ name: String, _ urls: [String]) throws -> (name: String, asked: JobRequest) {
     do throws(Defect) {
-      let names = try urls.map { url throws(Defect) in try GetList.name(of: url) }
+      let names = try urls.map { url throws(Defect) in try Self.name(of: url) }
       let asked = try JobRequest(urls: urls, given: given)
       // curl takes several URLs for several files. As mirrors, all but one would never be fetched.
       if Set(names.compactMap { $0?.exact }).count > 1, !asked.expected.provesContent {
@@ -136,16 +136,13 @@ struct GetPlan {
 }
 
 /// The files of a list, for `spoolrun get --from`.
-private struct GetList {
-  let list: ListArguments
-  let given: [(key: JobKey, text: String)]
-
+extension GetPlan {
   /// The path of each file below the person's directory, and what the list asks for. Strangers choose these paths, so
   /// no directory among them is entered here: the worker does that, by the rules of `output:`.
   /// - Parameter file: the list; `-` for standard input.
   /// - Throws: ``ListProblems``; ``Defect`` with the line of the list, or of nothing for an option; ``SpoolError``
   ///   where it cannot be read; `ValidationError`.
-  func files(_ file: String) throws -> [(name: String, asked: JobRequest)] {
+  private func files(ofList file: String) throws -> [(name: String, asked: JobRequest)] {
     var options = JobRequest()
     for (key, text) in given {
       if key.scope == .job { throw Defect(line: nil, reason: "--\(key.name) is for one file") }
@@ -184,7 +181,7 @@ private struct GetList {
   }
 
   /// The file name that a URL ends in; nil if it ends in none.
-  static func name(of url: String) throws(Defect) -> String? {
+  private static func name(of url: String) throws(Defect) -> String? {
     do throws(URLProblem) { return try URLParts(url).lastPathSegment } catch {
       throw Defect(line: nil, reason: "url: \(error.reason)")
     }

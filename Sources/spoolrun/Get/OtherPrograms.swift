@@ -40,21 +40,12 @@ struct LoginOptions: ParsableArguments {
     guard let password = parts.count == 2 ? parts[1] : Terminal.password(of: user) else {
       throw ExitStatus.refusal("--user needs NAME:PASSWORD", by: "get")
     }
-    let login = "\(Self.encoded(parts[0])):\(Self.encoded(password))@"
+    let login = "\(percentEncoded(parts[0], keeping: "")):\(percentEncoded(password, keeping: ""))@"
     return urls.map { url in
       guard let mark = url.utf8.firstRange(of: "://".utf8) else { return url }
       let authority = url.utf8[mark.upperBound...].prefix { !"/?#".utf8.contains($0) }
       return authority.contains(UInt8(ascii: "@")) ? url : url[..<mark.upperBound] + login + url[mark.upperBound...]
     }
-  }
-
-  /// RFC 3986, section 2.1.
-  private static func encoded(_ text: String) -> String {
-    text.utf8.map { byte in
-      let isPlain =
-        UInt8(ascii: "0")...UInt8(ascii: "9") ~= byte || UInt8(ascii: "a")...UInt8(ascii: "z") ~= byte | 0x20
-      return isPlain ? String(UnicodeScalar(byte)) : "%" + hexadecimal(UInt64(byte), digits: 2).uppercased()
-    }.joined()
   }
 }
 
@@ -97,8 +88,7 @@ enum ForeignOption {
       guard let (option, answer) = other ?? (["get", "add"].contains(command) ? answer(to: argument) : nil) else {
         continue
       }
-      Terminal.error("\(option): \(answer); see `spoolrun \(command) --help`")
-      exit(ExitStatus.usage.rawValue)
+      ExitStatus.exitOfUsage("\(option): \(answer); see `spoolrun \(command) --help`")
     }
   }
 

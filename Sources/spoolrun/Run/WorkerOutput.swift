@@ -5,10 +5,8 @@ internal import SpoolStatus
 internal import SpoolWorker
 internal import Synchronization
 
-/// Of `--log-format`.
 enum LogFormat: String, ExpressibleByArgument, CaseIterable, Sendable { case text, json }
 
-/// Of `--progress`.
 enum ProgressMode: String, ExpressibleByArgument, CaseIterable, Sendable { case auto, always, never }
 
 /// Prints a worker's events: failures only by default, also finished jobs on a terminal and in the journal of a
@@ -88,7 +86,7 @@ final class EventPrinter: Sendable {
 
   /// A value in JSON. What should be a number and is none, as in a journal that somebody has edited, is a string.
   private static func json(_ value: String, of key: String) -> JSONText {
-    guard EventField.numbers.contains(key) else { return .string(value) }
+    guard Event.numbers.contains(key) else { return .string(value) }
     return Int64(value).map { .count($0) } ?? UInt64(value).map { .count($0) } ?? .string(value)
   }
 }
@@ -136,7 +134,6 @@ final class StatusBars: Sendable {
     }
   }
 
-  /// Prints lines above the bars.
   func print(_ text: String) {
     state.withLock { state in
       // What the terminal has echoed, such as ^C, is erased with the bars.

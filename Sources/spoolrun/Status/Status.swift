@@ -63,12 +63,10 @@ struct Status: ParsableCommand {
     return isJob ? (nil, arguments) : (first, Array(arguments.dropFirst()))
   }
 
-  private var output: StatusOutput { StatusOutput(json: json, all: all) }
-
   func run() throws {
     let named = named
     // With keys, it can do what the commands do. Whoever may read it may still watch it.
-    let use = watch && output.hasKeys ? SpoolUse.dropping : .reading
+    let use = watch && hasKeys ? SpoolUse.dropping : .reading
     let spools = try SpoolOpening.openAll(named.spool, for: use, done: !named.jobs.isEmpty)
     if spools.count > 1, json || watch || metrics || textfile != nil {
       let places = spools.map { escaped($0.location) }.joined(separator: ", ")
@@ -86,9 +84,9 @@ struct Status: ParsableCommand {
 
   private func show(_ spool: Spool) throws(SpoolError) {
     if metrics || textfile != nil { return try writeMetrics(of: spool) }
-    if watch { return try output.watch(spool) }
-    let snapshot = try SnapshotReader(spool, limit: output.readLimit).read()
-    Terminal.write(output.text(snapshot), to: STDOUT_FILENO)
+    if watch { return try follow(spool) }
+    let snapshot = try SnapshotReader(spool, limit: readLimit).read()
+    Terminal.write(text(snapshot), to: STDOUT_FILENO)
     // The numbers are incomplete.
     if !snapshot.unreadable.isEmpty {
       throw SpoolError(call: .list, path: snapshot.unreadable[0].rawValue, errno: .permissionDenied)
@@ -114,6 +112,60 @@ struct Status: ParsableCommand {
     memory = last.flatMap { CounterMemory($0, of: spool.location) } ?? memory
     let metrics = try MetricsReader(spool).read(&memory)
     try ReplacedFile.write(Array((metrics.text(.text) + memory.text(of: spool.location)).utf8), to: textfile)
+  }
+}
+
+/// What is shown, once or again and again.
+extension Status {
+  /// How many jobs of each state are read without --all.
+  private static let mostRead = 1000
+
+  private var readLimit: Int { all ? .max : Self.mostRead }
+
+  private var hasWindow: Bool { !json && Terminal.isCapable(STDOUT_FILENO) }
+
+  private var hasKeys: Bool { hasWindow && WatchTerminal.hasKeys }
+
+  private func follow(_ spool: Spool) throws(SpoolError) {
+    let series = SnapshotSeries(spool: spool, limit: readLimit)
+    guard hasWindow else { return try printEachSecond(series) }
+    var session = try WatchSession(series)
+    for line in try session.run() { Terminal.print(line.trimmed) }
+  }
+
+  /// Until a signal arrives, or the reader closes its end. Where there is no window, or for programs.
+  private func printEachSecond(_ series: consuming SnapshotSeries) throws(SpoolError) {
+    let signals = try Terminal.stopSignals()
+    while true {
+      let snapshot = try series.next()
+      let next = Terminal.milliseconds() + 1000
+      guard Terminal.write(text(snapshot) + (json ? "" : "\n"), to: STDOUT_FILENO) else { return }
+      var polled = pollfd(fd: signals, events: Int16(POLLIN), revents: 0)
+      if poll(&polled, 1, Int32(max(0, next - Terminal.milliseconds()))) > 0 { return }
+    }
+  }
+
+  /// One picture of the spool, with the newline at its end.
+  private func text(_ snapshot: SpoolSnapshot) -> String {
+    if json { return snapshot.json(limit: readLimit) + "\n" }
+    let size = Terminal.size(STDOUT_FILENO)
+    // Lines for a pipe are not cut.
+    let table = StatusTable(
+      snapshot, Terminal.look(STDOUT_FILENO), width: size.map { $0.columns - 1 } ?? 10_000, limit: listLimit)
+    var lines = table.lines
+    // The prompt takes a row.
+    if let size, lines.count >= size.rows { lines += [StyledLine(Terminal.look(STDOUT_FILENO))] + table.summary }
+    return lines.map { $0.trimmed + "\n" }.joined()
+  }
+
+  /// Users look for running and failed jobs first.
+  private func listLimit(_ state: JobState) -> Int {
+    if all { return .max }
+    switch state {
+    case .running: return 50
+    case .failed: return 20
+    case .retrying, .interrupted, .paused, .waiting, .done: return 10
+    }
   }
 }
 
@@ -152,64 +204,6 @@ struct JobTelling {
       isComplete = false
     }
     if !isComplete { throw ExitStatus.givenUp.code }
-  }
-}
-
-private struct StatusOutput {
-  let json: Bool
-  let all: Bool
-
-  /// How many jobs of each state are read without --all.
-  private static let mostRead = 1000
-
-  /// The maximum number of jobs of each state to read.
-  var readLimit: Int { all ? .max : Self.mostRead }
-
-  private var hasWindow: Bool { !json && Terminal.isCapable(STDOUT_FILENO) }
-
-  /// Whether a watch would take keys.
-  var hasKeys: Bool { hasWindow && WatchTerminal.hasKeys }
-
-  func watch(_ spool: Spool) throws(SpoolError) {
-    let series = SnapshotSeries(spool: spool, limit: readLimit)
-    guard hasWindow else { return try printEachSecond(series) }
-    var session = try WatchSession(series)
-    for line in try session.run() { Terminal.print(line.trimmed) }
-  }
-
-  /// Until a signal arrives, or the reader closes its end. Where there is no window, or for programs.
-  private func printEachSecond(_ series: consuming SnapshotSeries) throws(SpoolError) {
-    let signals = try Terminal.stopSignals()
-    while true {
-      let snapshot = try series.next()
-      let next = Terminal.milliseconds() + 1000
-      guard Terminal.write(text(snapshot) + (json ? "" : "\n"), to: STDOUT_FILENO) else { return }
-      var polled = pollfd(fd: signals, events: Int16(POLLIN), revents: 0)
-      if poll(&polled, 1, Int32(max(0, next - Terminal.milliseconds()))) > 0 { return }
-    }
-  }
-
-  /// One picture of the spool, with the newline at its end.
-  func text(_ snapshot: SpoolSnapshot) -> String {
-    if json { return snapshot.json(limit: readLimit) + "\n" }
-    let size = Terminal.size(STDOUT_FILENO)
-    // Lines for a pipe are not cut.
-    let table = StatusTable(
-      snapshot, Terminal.look(STDOUT_FILENO), width: size.map { $0.columns - 1 } ?? 10_000, limit: listLimit)
-    var lines = table.lines
-    // The prompt takes a row.
-    if let size, lines.count >= size.rows { lines += [StyledLine(Terminal.look(STDOUT_FILENO))] + table.summary }
-    return lines.map { $0.trimmed + "\n" }.joined()
-  }
-
-  /// Users look for running and failed jobs first.
-  private func listLimit(_ state: JobState) -> Int {
-    if all { return .max }
-    switch state {
-    case .running: return 50
-    case .failed: return 20
-    case .retrying, .interrupted, .paused, .waiting, .done: return 10
-    }
   }
 }
 

@@ -19,7 +19,6 @@ private struct GestureRun {
     try? spool.learnClock()
   }
 
-  /// Tells a person how many jobs were changed.
   func tell() throws(SpoolError) {
     let count = changed.count
     if isVerbose || count == 0 && !isComplete { return }
@@ -50,7 +49,6 @@ private struct GestureRun {
     }
   }
 
-  /// The number of jobs in `directories` at the moment.
   func count(all directories: [Directory]) throws(SpoolError) -> Int {
     try Steering(spool).jobs(for: gesture, in: directories).count
   }
@@ -299,7 +297,6 @@ struct Cancel: ParsableCommand {
   }
 }
 
-/// What to say of a gesture's outcome.
 struct GestureReport {
   /// Without control characters.
   let text: String

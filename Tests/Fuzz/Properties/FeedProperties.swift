@@ -12,7 +12,7 @@ func checkFeed(_ bytes: [UInt8]) throws(Violation) {
   let contents = Array(bytes.dropFirst())
   if first == UInt8(ascii: "e") { return try checkPrinted(contents) }
   do {
-    for entry in try EntryList.read(contents: contents, formats[first]).entries {
+    for entry in try EntryList(contents: contents).entries(formats[first]).entries {
       // What cannot be printed is left out.
       guard let text = entry.text else { continue }
       if text.utf8.count > JobText.maximumRequest { continue }

@@ -13,12 +13,12 @@ import Testing
   }
 
   private func list(_ text: String, _ format: EntryFormat? = nil) throws -> ReadList {
-    try EntryList.read(contents: Array(text.utf8), format)
+    try EntryList(contents: Array(text.utf8)).entries(format)
   }
 
   private func defect(_ bytes: [UInt8], _ format: EntryFormat? = nil) -> String {
     do {
-      return "no defect: \(try EntryList.read(contents: bytes, format))"
+      return "no defect: \(try EntryList(contents: bytes).entries(format))"
     } catch {
       return "\(error)"
     }
@@ -27,7 +27,7 @@ import Testing
   private func defect(_ text: String, _ format: EntryFormat? = nil) -> String { defect(Array(text.utf8), format) }
 
   private func sample(_ name: String, _ format: EntryFormat? = nil) throws -> [FeedEntry] {
-    try EntryList.read(contents: readFile("\(Self.samples)/\(name)"), format).entries
+    try EntryList(contents: readFile("\(Self.samples)/\(name)")).entries(format).entries
   }
 
   private func entry(_ id: String, _ date: String?, _ urls: String...) -> FeedEntry {
@@ -234,7 +234,7 @@ import Testing
   @Test func `a list is read by its own name`() throws {
     func list(_ name: String) throws -> ReadList {
       let text = "\(String(repeating: "ab", count: 64))  a.iso\n"
-      return try EntryList.read(contents: Array(text.utf8), nil, name: Array(name.utf8))
+      return try EntryList(contents: Array(text.utf8)).entries(nil, name: Array(name.utf8))
     }
     for name in ["", "sums", "SHA512SUMS"] { #expect(try list(name).entries[0].expected.digests[.sha512] != nil) }
     for name in ["b2sums", "B2SUMS.txt"] { #expect(try list(name).entries[0].expected.digests[.blake2b] != nil) }

@@ -11,7 +11,7 @@ import Testing
     try read(Array("\(head)<rss><channel>\(text)\(Self.item)</channel></rss>\n".utf8))
   }
 
-  private func read(_ bytes: [UInt8]) throws -> ReadList { try EntryList.read(contents: bytes, nil) }
+  private func read(_ bytes: [UInt8]) throws -> ReadList { try EntryList(contents: bytes).entries(nil) }
 
   /// - Parameters:
   ///   - inner: what is in the channel.

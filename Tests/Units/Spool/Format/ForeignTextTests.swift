@@ -68,7 +68,7 @@ import Testing
     ("sfv", "§a b 46EA081F\n", { try listed($0, .sfv) }),
     ("bagit", "http://h/§a 5 data/§b%25§c\n", { try listed($0, .bagit) }),
     ("ShellWords", "'§; rm '§", { [ShellWords.quoted(Array($0.utf8))] }),
-    ("FormatGuess", ";§\na 46EA081F\n", { [FormatGuess.format(of: Array($0.utf8)).rawValue] }),
+    ("ListFormat.guess", ";§\na 46EA081F\n", { [ListFormat.guess(by: Array($0.utf8)).rawValue] }),
   ]
 
   private static let md5 = "b1946ac92492d2347c6235b4d2611184"
