@@ -322,7 +322,9 @@ extension ReportFacts {
       // A receipt is the last that is written to a job.
       let from = directory == .done ? since?.seconds ?? .min : .min
       let most = directory.takesNewJobs ? Self.waitingRead : .max
-      try JobSearch(spool).eachJob(in: directory, modifiedSince: from, reading: most) { (file) throws(SpoolError) in
+      let isOpen = directory != .done
+      try JobSearch(spool).eachJob(in: directory, besidesOrders: isOpen, modifiedSince: from, reading: most) {
+        (file) throws(SpoolError) in
         if !seen.insert(file.status.inode).inserted { return }
         let name = directory == .cur ? ClaimName(file.name)?.job.fileName ?? file.name : file.name
         var record = JobRecord(

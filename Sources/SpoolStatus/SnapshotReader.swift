@@ -50,10 +50,11 @@ package final class SnapshotReader {
     try addClaims(running)
     try addPartial(partial.filter { !$0.isData })
     try addFailed(failed)
-    for name in first(limit, of: paused, by: <) {
+    let read = first(limit, of: paused, by: <)
+    for name in read {
       if let job = try details(.hold, name, name, .paused) { snapshot.add(job) }
     }
-    snapshot.counts[.paused, default: 0] += max(0, paused.count - limit)
+    try count(Set(paused).subtracting(read), .paused, in: .hold)
     snapshot.counts[.waiting] = urgent.count + waiting.count
     let data = Set(partial.lazy.filter(\.isData).map(\.dataOwner))
     let begun = data.isEmpty ? [] : data.intersection(urgent + waiting)
@@ -113,6 +114,19 @@ package final class SnapshotReader {
     return Array((best + more).sorted(by: precedes).prefix(count))
   }
 
+  /// Counts those that are not read any further, each as a job or as a standing order.
+  private func count(
+    _ names: some Sequence<FileName>, _ state: JobState, in directory: Directory
+  ) throws(SpoolError) {
+    for name in names {
+      if try JobSearch(spool).isStandingOrder(directory, name) {
+        snapshot.orderCount += 1
+      } else {
+        snapshot.counts[state, default: 0] += 1
+      }
+    }
+  }
+
   // MARK: by directory
 
   /// A claimed job is running if its worker may be alive. Otherwise it was interrupted.
@@ -133,7 +147,7 @@ package final class SnapshotReader {
       let sorted = group.sorted { $0.claim.job.fileName < $1.claim.job.fileName }
       // All that run are read: their rates are summed up.
       let limit = state == .running ? group.count : limit
-      snapshot.counts[state, default: 0] += max(0, group.count - limit)
+      try count(sorted.dropFirst(limit).map(\.file), state, in: .cur)
       for (file, claim) in sorted.prefix(limit) {
         guard var job = try details(.cur, file, claim.job.fileName, state) else { continue }
         job.worker = claim.shownOwner
@@ -180,8 +194,8 @@ package final class SnapshotReader {
       guard let status = try status(.failed, name) else { continue }
       jobs.append((name, status.modified, status.isRegular))
     }
-    snapshot.counts[.failed, default: 0] += max(0, jobs.count - limit)
     let latest = first(limit, of: jobs) { ($0.modified, $1.name.bytes.count) > ($1.modified, $0.name.bytes.count) }
+    try count(Set(jobs.map(\.name)).subtracting(latest.map(\.name)), .failed, in: .failed)
     for job in latest {
       // The record of an entry that is not a regular file is in a separate file.
       let file = all.contains(job.name.record) ? job.name.record : job.name

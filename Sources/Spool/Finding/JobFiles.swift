@@ -1,12 +1,13 @@
 internal import Glibc
 internal import SystemPackage
 
-/// One of the files that ``JobSearch/eachJob(in:modifiedSince:reading:_:)`` reads.
+/// One of the files that ``JobSearch/eachJob(in:besidesOrders:modifiedSince:reading:_:)`` reads.
 package struct JobFile {
   package let path: Path
   package let name: FileName
   /// As it was before it was read.
   package let status: FileStatus
+  package let wasRead: Bool
   /// Its content, valid only within the call; empty if it was not read.
   package let bytes: UnsafeRawBufferPointer
 
@@ -22,11 +23,12 @@ extension JobSearch {
   /// that is closed: what is summed up would be wrong. The cost of a file is that of a stat, and of an open and a read
   /// if it is handed over.
   /// - Parameters:
+  ///   - besidesOrders: whether standing orders are left out, of those that are read.
   ///   - modifiedSince: files that were last modified earlier are left out, in seconds since the epoch.
   ///   - most: this many files are read; of others only the status is handed over.
   /// - Throws: ``SpoolError``, EACCES also for a receipt; or what `body` throws.
   package func eachJob(
-    in directory: Directory, modifiedSince: Int64 = .min, reading most: Int = .max,
+    in directory: Directory, besidesOrders: Bool = false, modifiedSince: Int64 = .min, reading most: Int = .max,
     _ body: (JobFile) throws(SpoolError) -> Void
   ) throws(SpoolError) {
     let stream = try spool.stream(directory)
@@ -36,7 +38,11 @@ extension JobSearch {
       if name.isIgnored || name.isData { continue }
       let path = Path(directory, name)
       let isReceipt = directory == .done
-      if try hand(path, name, modifiedSince, reads: count < most, isReceipt: isReceipt, buffer, body) { count += 1 }
+      let isFile = try hand(path, name, modifiedSince, reads: count < most, isReceipt: isReceipt, buffer) {
+        (file) throws(SpoolError) in
+        if !besidesOrders || !file.request.isStandingOrder { try body(file) }
+      }
+      if isFile { count += 1 }
     }
   }
 
@@ -64,7 +70,7 @@ extension JobSearch {
       return false
     }
     // Outside: what it throws is the caller's.
-    try body(JobFile(path: path, name: name, status: status, bytes: buffer.bytes))
+    try body(JobFile(path: path, name: name, status: status, wasRead: reads, bytes: buffer.bytes))
     return true
   }
 }

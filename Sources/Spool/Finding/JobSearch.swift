@@ -245,7 +245,7 @@ extension JobSearch {
   }
 
   /// Whether the file is a standing order, as far as this user may read it.
-  func isStandingOrder(
+  package func isStandingOrder(
     _ directory: Directory, _ name: FileName, where isWanted: (JobRequest) -> Bool = { _ in true }
   ) throws(SpoolError) -> Bool {
     let path = Path(directory, name)

@@ -127,11 +127,15 @@ package struct CounterMemory: Sendable, Equatable {
   package func misses(with present: JournalTotals) -> Bool { !sum(present).shortfall(of: shown).counts.isEmpty }
 
   /// Takes in what there is, so that ``shown`` is at least what it was.
-  /// - Parameter present: as above.
-  package mutating func update(_ present: JournalTotals) {
-    let missing = sum(present).shortfall(of: shown)
-    lost.add(missing)
-    shown = sum(present)
+  /// - Parameters:
+  ///   - present: as above.
+  ///   - areAllRead: whether it has all jobs. Otherwise what it lacks may be there, and counts when it is read.
+  package mutating func update(_ present: JournalTotals, areAllRead: Bool = true) {
+    let sum = sum(present)
+    let missing = sum.shortfall(of: shown)
+    if areAllRead { lost.add(missing) }
+    shown = sum
+    shown.add(missing)
   }
 
   private func sum(_ present: JournalTotals) -> JournalTotals {

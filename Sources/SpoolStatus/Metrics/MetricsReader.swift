@@ -27,11 +27,11 @@ package struct MetricsReader {
     let before = memory
     var jobs = try readJobs(&memory)
     // One look can miss a job that moves (INTERNALS.md, invariant 10).
-    if memory.misses(with: jobs.totals) {
+    if jobs.areAllRead, memory.misses(with: jobs.totals) {
       memory = before
       jobs = try readJobs(&memory)
     }
-    memory.update(jobs.totals)
+    memory.update(jobs.totals, areAllRead: jobs.areAllRead)
     return SpoolMetrics(
       snapshot: snapshot, totals: memory.shown, oldestWaiting: jobs.oldestWaiting,
       lastDone: memory.lastDone.map { min($0, now.seconds) }, free: free(snapshot))
@@ -40,12 +40,14 @@ package struct MetricsReader {
   private struct Jobs {
     var totals = JournalTotals()
     var oldestWaiting: Int64?
+    var areAllRead = true
     /// The inodes of jobs that were counted: one that moves meanwhile has the same in the next directory.
     var seen: Set<UInt64> = []
     /// Receipts that were written before are in the memory.
     let border: Int64
 
     mutating func add(_ file: JobFile, data: UInt64? = nil, isDone: Bool = false) {
+      areAllRead = areAllRead && file.wasRead
       if seen.insert(file.status.inode).inserted {
         totals.add(job: file.bytes, data: data, since: border, isDone: isDone)
       }
@@ -58,14 +60,14 @@ package struct MetricsReader {
     var jobs = Jobs(border: memory.before)
     // In the order in which jobs move.
     for directory in [Directory.hold, .new, .urgent] {
-      try JobSearch(spool).eachJob(in: directory, reading: Self.waitingRead) { file in
+      try JobSearch(spool).eachJob(in: directory, besidesOrders: true, reading: Self.waitingRead) { file in
         jobs.add(file)
         guard directory != .hold else { return }
         jobs.oldestWaiting = min(jobs.oldestWaiting ?? .max, file.lastChange(at: now))
       }
     }
     for directory in [Directory.cur, .partial, .cur, .failed] {
-      try JobSearch(spool).eachJob(in: directory) { (file) throws(SpoolError) in
+      try JobSearch(spool).eachJob(in: directory, besidesOrders: true) { (file) throws(SpoolError) in
         let name = directory == .cur ? ClaimName(file.name)?.job.fileName : file.name
         let data =
           try directory == .failed

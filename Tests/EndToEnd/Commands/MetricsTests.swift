@@ -105,6 +105,37 @@ import Testing
     #expect(names(in: directory.path("tmp")).filter { $0.contains("spoolrun.prom") } == ["spoolrun.prom"])
   }
 
+  /// It is read in some directories and not in others: what it has must not count each time that it comes back.
+  @Test func `a subscription is no job, wherever it is`() async throws {
+    let failed = "failed: 2026-11-21T03:00:41Z attempt=1 code=cut fetched=5 retry=x reason=x\n"
+    try #require(mkdir(directory.path("standing"), 0o700) == 0)
+    try write("standing/feed", "url: https://h/f\nevery: 1h\n" + failed + failed)
+    let file = directory.path("tmp/spoolrun.prom")
+    for move in [("standing", "hold"), ("hold", "standing"), ("standing", "failed")] {
+      try directory.move("\(move.0)/feed", "\(move.1)/feed")
+      _ = try await metrics("--textfile", file)
+      let text = String(decoding: try readFile(file), as: UTF8.self)
+      #expect(try value("spoolrun_failures_total", "code=\"cut\"", in: text) == "0")
+      #expect(try value("spoolrun_bytes_total", in: text) == "0")
+    }
+  }
+
+  /// Of very many that wait, not all are read.
+  @Test func `counters do not rise by themselves`() async throws {
+    let failed = "https://h/x\nfailed: 2026-11-21T03:00:41Z attempt=1 code=cut retry=x reason=x\n"
+    for number in 0..<9990 { try write("new/\(number)", failed) }
+    let file = directory.path("tmp/spoolrun.prom")
+    for changes in [0, 100, -100] {
+      for number in 0..<abs(changes) {
+        let path = "new/plain\(number)"
+        if changes > 0 { try write(path, "https://h/x\n") } else { #expect(unlink(directory.path(path)) == 0) }
+      }
+      _ = try await metrics("--textfile", file)
+      let text = String(decoding: try readFile(file), as: UTF8.self)
+      #expect(try value("spoolrun_failures_total", "code=\"cut\"", in: text) == "9990")
+    }
+  }
+
   @Test func `a file that cannot be written is said, and the old one stays`() async throws {
     try fill()
     let result = try await spoolrun("status", "--textfile", "\(directory.root)/none/x.prom", directory.root)

@@ -39,6 +39,15 @@ import Testing
     #expect(printed.output.hasSuffix("</html>\n"))
   }
 
+  @Test func `a subscription is no job`() async throws {
+    for directory in ["hold", "failed"] {
+      try writeFile(scene.spool.path("\(directory)/nightly"), Array("url: http://h/f\nevery: 1h\n".utf8))
+    }
+    let printed = try await scene.spoolrun("report", "--output", "-")
+    #expect(printed.status == .exited(0) && !printed.output.contains("nightly"), "\(printed)")
+    #expect(!printed.output.contains("Paused now") && !printed.output.contains("Failed now"), "\(printed)")
+  }
+
   @Test func `the usual name replaces earlier pages only`() async throws {
     let directory = try TemporaryDirectory()
     func report() async throws -> CommandResult {

@@ -13,6 +13,15 @@ import Testing
     #expect(memory.shown.counts == ["bytes": 110, "done": 4])
   }
 
+  @Test func `what was not read is not gone`() {
+    var memory = CounterMemory()
+    memory.update(JournalTotals(["done": 3]))
+    memory.update(JournalTotals(["done": 1]), areAllRead: false)
+    #expect(memory.shown["done"] == 3)
+    memory.update(JournalTotals(["done": 4]))
+    #expect(memory.shown["done"] == 4)
+  }
+
   @Test func `receipts that are settled count, whatever becomes of them`() {
     var memory = CounterMemory()
     memory.settled = JournalTotals(["done": 5])
