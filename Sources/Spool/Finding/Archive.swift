@@ -33,6 +33,12 @@ package struct Archive: Sendable {
     try entries().filter { $0.bytes.suffix(7).elementsEqual(".tsv.gz".utf8) }.map(Self.directory.appending)
   }
 
+  package func contains(_ name: FileName) throws(SpoolError) -> Bool {
+    var isFound = false
+    try eachPath(named: [name]) { _, _ in isFound = true }
+    return isFound
+  }
+
   /// Hands the path of each receipt to `body`, the oldest month first. Whoever reads `done/` too reads it before: a
   /// receipt that moves meanwhile is seen twice then, by the same inode, and not missed.
   /// - Parameters:

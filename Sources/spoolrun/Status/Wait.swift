@@ -75,6 +75,8 @@ struct JobsWaitedFor {
     /// Jobs that had the name, perhaps with a number, when this one was seen beside one of them: its end has another
     /// name than theirs.
     var older: Set<JobPlace>?
+    /// Whether the archive had a receipt of the name when this one was seen before its end: that of an earlier life.
+    var wasArchived: Bool?
     /// Not seen at the last look: it may have moved meanwhile.
     var isMissed = false
   }
@@ -138,6 +140,7 @@ struct JobsWaitedFor {
       ends = try search.settledPlaces(of: name)
       if ends.contains(where: { !$0.hasEnded }) {
         if job.older == nil, ends.count > 1 { job.older = Set(try search.namesakes(of: name)) }
+        if job.wasArchived == nil { job.wasArchived = try Archive(spool).contains(job.name) }
         job.isMissed = false
         return nil
       }
@@ -153,6 +156,7 @@ struct JobsWaitedFor {
     if ends.contains(where: { $0.directory == .failed }) { return .failed }
     if !ends.isEmpty { return .done }
     if try hasLeftReceipt(job.name) { return .done }
+    if job.wasArchived != true, try Archive(spool).contains(job.name) { return .done }
     defer { job.isMissed = true }
     return job.isMissed ? .gone : nil
   }

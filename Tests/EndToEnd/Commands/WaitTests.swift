@@ -95,6 +95,23 @@ import Testing
     #expect(spool.names("done").count == 3 && spool.names("failed") == ["a"])
   }
 
+  @Test func `a job whose receipt is archived is done, unless it is an earlier one's`() async throws {
+    let (spool, server) = (try TemporarySpool(), try simpleServer())
+    let url = server.url("/a")
+    try spool.drop("a", url + "\n")
+    #expect(try await spoolrun("--once", spool.root).status == .exited(0))
+    try #require(mkdir(spool.path("done/archive"), 0o700) == 0 && mkdir(spool.path("done/archive/2026-11"), 0o700) == 0)
+    try spool.move("done/a", "done/archive/2026-11/a")
+    #expect(try await wait(spool, "a").result().status == .exited(0))
+    let new = try await spoolrun("add", "--new", "--wait", "--spool", spool.root, url)
+    #expect(new.status == .exited(0) && spool.names("new") == [], "\(new)")
+    try spool.drop("a", url + "\n")
+    let waiting = try wait(spool, "a")
+    try await isLooking(waiting)
+    #expect(try await spoolrun("cancel", "--spool", spool.root, "a").status == .exited(0))
+    #expect(try await waiting.result().status == .exited(1))
+  }
+
   /// Between two looks it sleeps for a second.
   private func isLooking(_ waiting: RunningCommand) async throws {
     #if arch(x86_64)
