@@ -54,6 +54,7 @@ import Testing
     // `with(_:)` of digests writes these keys, and of their states this one.
     found.formUnion(DigestAlgorithm.allCases.map(\.rawValue) + ["states"])
     #expect(found.sorted() == EventField.numbers.union(EventField.texts).sorted())
+    #expect(found.isDisjoint(with: ["time", "event", "level", "job"]), "members of each event")
   }
 
   /// `Event("name", .level, …)`, and `log("name", …)` and `return ("name", Self.facts(…` for the short forms of it.

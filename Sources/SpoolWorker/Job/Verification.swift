@@ -62,7 +62,7 @@ struct Verification {
     try await checkSeal(seal, "the data was changed while its signature was checked")
     try signer.check(notBefore: last, "the file was signed before the last version")
     data.signed = signer.mark
-    let facts = Fields().with("by", signer.name).with("time", signer.time)
+    let facts = Fields().with("by", signer.name).with("signed", signer.time)
     environment.log(Event("signed", .info, job: claim.job.fileName, facts))
   }
 

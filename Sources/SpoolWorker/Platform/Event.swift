@@ -30,7 +30,7 @@ package enum EventField {
     "blake2b", "burned", "by", "class", "code", "crc32", "crc32c", "crc64nvme", "data", "directory", "doubt",
     "expected",
     "file", "fitness", "found", "gate", "hook", "kind", "limits", "lost", "md5", "next", "other", "output",
-    "output-root", "proxy", "reason", "retry", "server", "sha1", "sha256", "sha3-256", "sha512", "states", "text",
-    "time", "tried", "type", "unchanged", "url", "way",
+    "output-root", "proxy", "reason", "retry", "server", "sha1", "sha256", "sha3-256", "sha512", "signed", "states",
+    "text", "tried", "type", "unchanged", "url", "way",
   ]
 }
