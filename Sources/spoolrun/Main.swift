@@ -59,7 +59,7 @@ enum Main {
     let command = arguments.first.flatMap { Spoolrun.commandNames.contains($0) ? "\($0) " : nil } ?? ""
     let sentence =
       text.ends(with: "?") ? "\(text) See" : (text.ends(with: ".") ? String(text.dropLast()) : text) + "; see"
-    Terminal.error("\(sentence) `spoolrun \(command)--help`")
+    Terminal.error(withoutControls("\(sentence) `spoolrun \(command)--help`"))
     exit(ExitStatus.usage.rawValue)
   }
 }

@@ -64,9 +64,9 @@ package struct ListProblems: Error, Sendable {
     for scalar in reason.unicodeScalars {
       length += UTF8.width(scalar)
       if length > longestReason { break }
-      scalars.append(scalar != "\\" && isUnsafeForDisplay(scalar) ? " " : scalar)
+      scalars.append(scalar)
     }
-    return String(scalars)
+    return withoutControls(String(scalars))
   }
 
   /// Whether it is more than, or another thing than, at an earlier look at the list. Where it is in the list, does not

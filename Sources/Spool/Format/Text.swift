@@ -105,6 +105,11 @@ package func escaped(_ bytes: some Sequence<UInt8>) -> String {
 
 package func escaped(_ string: some StringProtocol) -> String { escaped(Array(string.utf8)) }
 
+/// A text that has escaped what it quotes, perhaps not all of it: backslashes stay.
+package func withoutControls(_ text: String) -> String {
+  text.replacing { scalar in scalar != "\\" && isUnsafeForDisplay(scalar) ? " " : nil }
+}
+
 /// `text` in quotes, with a backslash before each `"` and `\`.
 /// - Parameter escape: what to write for a character that is unsafe to show (``isUnsafeForDisplay(_:)``).
 package func doubleQuoted(_ text: String, escape: (Unicode.Scalar) -> String) -> String {

@@ -15,6 +15,12 @@ import Testing
     try await check(spool, prefix: withoutProc)
   }
 
+  @Test func `what is wrong with a word of a stranger steers no terminal`() async throws {
+    // As `*` gives it.
+    let result = try await spoolrun("status", "--x\u{1B}[31m")
+    #expect(result.status == .exited(64) && result.errors.contains("--x [31m"), "\(result)")
+  }
+
   /// A shared library whose constructor makes the environment grow: it moves, and who looks for the arguments beside
   /// it, as a program does that Swift's runtime is linked into, finds none.
   @Test(.enabled("needs cc") { try await Need.program("cc").isMet() })
