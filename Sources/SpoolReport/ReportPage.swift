@@ -13,7 +13,7 @@ package struct ReportPage {
   package init(_ facts: ReportFacts, _ snapshot: SpoolSnapshot) {
     self.facts = facts
     self.snapshot = snapshot
-    codes = ExplainedCodes(facts, snapshot.servers)
+    codes = ExplainedCodes(facts, snapshot.restingServers)
     let minutes = [facts.bytes, facts.done, facts.failures].map(\.minutes.keys)
     axis = TimeAxis(of: minutes.joined(), since: facts.since.map { TimeAxis.floor($0.seconds, 60) })
   }
@@ -141,7 +141,8 @@ package struct ReportPage {
   }
 
   private var servers: HTMLText {
-    let listed = snapshot.servers.prefix(Self.mostHosts)
+    let resting = snapshot.restingServers
+    let listed = resting.prefix(Self.mostHosts)
     let rows: [[HTMLText]] = listed.map { server in
       let since = max(server.rest.since, server.note.answered ?? server.rest.since)
       let silence = max(0, snapshot.time.seconds - since.seconds)
@@ -163,7 +164,7 @@ package struct ReportPage {
     return """
       <p class="faint">Jobs wait for a server that rests. They are given up when it has answered nobody for their \
       patience; the table has that of the spool.</p>
-      \(table.html)\(more(snapshot.servers.count - listed.count, "server"))
+      \(table.html)\(more(resting.count - listed.count, "server"))
       """
   }
 

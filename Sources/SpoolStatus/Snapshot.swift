@@ -20,8 +20,9 @@ package struct SpoolSnapshot: Sendable {
   package var workers: [WorkerStatus] = []
   /// Seconds for which a server may answer nobody, as `defaults` have it.
   package var patience = JobRequest.defaultPatience
-  /// The servers that rest, those with the most jobs first.
+  /// The servers that rest or that a job waits for, those with the most jobs first.
   package var servers: [ServerStatus] = []
+  package var restingServers: [ServerStatus] { servers.filter { $0.end > time } }
   var perHost: [ServerRule<Int>] = []
   /// Bytes that are free for the data of jobs; nil if that is not known.
   package var free: UInt64?

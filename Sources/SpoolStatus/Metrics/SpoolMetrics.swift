@@ -64,6 +64,7 @@ package struct SpoolMetrics: Sendable {
 
   private var places: [MetricFamily] {
     let alive = snapshot.workers.filter(\.isAlive)
+    let resting = snapshot.restingServers
     let waits = alive.flatMap { Set(($0.report?.waits ?? []).map(\.cause)) }
     return [
       family(
@@ -76,11 +77,11 @@ package struct SpoolMetrics: Sendable {
       family(
         "resting_servers", "Servers and proxies that rest, by the cause.", by: "cause",
         ["asked", "broken", "unreachable"].map { cause in
-          (cause, "\(snapshot.servers.count { $0.rest.cause == cause })")
+          (cause, "\(resting.count { $0.rest.cause == cause })")
         }),
       family(
         "longest_rest_seconds", "For how long the server or proxy rests that has rested longest; 0 if none rests.",
-        max(0, snapshot.servers.map { snapshot.time.seconds - $0.rest.since.seconds }.max() ?? 0)),
+        max(0, resting.map { snapshot.time.seconds - $0.rest.since.seconds }.max() ?? 0)),
       family(
         "free_bytes", "Space that is free for this user, in the spool and in the output directory.", by: "place",
         free.map { ($0.place, "\($0.bytes)") }),

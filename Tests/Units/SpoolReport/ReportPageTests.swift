@@ -76,6 +76,9 @@ import Testing
     #expect(html.contains("m.example<br><span class=\"faint\">for alpha</span>") && html.contains("&lt;refused&gt;"))
     #expect(html.contains("1d00h of 5d00h") && html.contains("<path d=\"M0 0h20v10H0z\"/>"), "a fifth of the width")
     #expect(html.contains("href=\"#code-connect\"") && html.contains("id=\"code-connect\""))
+    // A job waits to ask it.
+    snapshot.time = now + 601
+    #expect(!ReportPage(ReportFacts(since: nil, now: now), snapshot).html.contains("m.example"))
   }
 
   @Test func `a job that has begun does not wait for its first attempt`() {

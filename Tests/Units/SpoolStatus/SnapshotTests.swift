@@ -81,6 +81,16 @@ import Testing
         "awaited has rested for 5m00s, and the next job asks it (connect): 1 job",
         "rests has rested for 5m00s, and is asked again in 4s (connect)",
       ])
+    #expect(try look().restingServers.map(\.name) == ["rests"])
+  }
+
+  @Test(arguments: [0, 1, 9]) func `beyond the limit, too, a subscription is no job`(limit: Int) throws {
+    for name in ["a", "b"] {
+      for directory in ["hold", "failed"] { try write("\(directory)/\(name)", "url: http://h/f\nevery: 1h\n") }
+    }
+    try write("hold/c", "http://h/c\n")
+    let snapshot = try look(limit: limit)
+    #expect((snapshot.count(.paused), snapshot.count(.failed), snapshot.orderCount) == (1, 0, 4))
   }
 
   @Test func `a claim whose worker is gone is interrupted`() throws {
