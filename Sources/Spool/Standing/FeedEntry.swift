@@ -5,7 +5,7 @@ package struct FeedEntry: Sendable, Equatable {
   package private(set) var identity: String
   /// When it was published, as the list says; nil if it does not.
   package let date: Timestamp?
-  /// The path that the list gives the file; nil where the URL names it.
+  /// The path that the list gives the file, or, with a slash at the end, its directory; nil where the URL says all.
   package var name: String?
   /// Mirrors, as in the list: perhaps relative to the list's own URL.
   package var urls: [String]

@@ -66,7 +66,7 @@ package enum EntryList {
     let list = try ListReader(source, options)
     var found = ReadList()
     while let job = try list.next() {
-      found.entries.append(entry(job))
+      do throws(Defect) { found.entries.append(try entry(job)) } catch { list.leaveOut(error) }
       if found.entries.count > EntryLimit.most { throw EntryLimit.tooMany(job.line) }
     }
     found.problems = list.problems
@@ -82,12 +82,17 @@ package enum EntryList {
   }
 
   /// A file with a name and a digest is known by these, wherever it is; any other by its URLs as well.
-  private static func entry(_ job: ListedJob) -> FeedEntry {
+  private static func entry(_ job: ListedJob) throws(Defect) -> FeedEntry {
     let request = job.request
-    let name = request.output.flatMap { $0.isDirectory ? nil : $0.text }
+    let path = (job.directory.map { $0 + "/" } ?? "") + (request.output?.text ?? "")
+    let name = path.isEmpty ? nil : path
+    let isDirectory = path.ends(with: "/")
+    if let name, let reason = OutputPath.defect(of: isDirectory ? name + "x" : name) {
+      throw Defect(line: job.line, reason: "the output `\(escaped(name.prefix(80)))` \(reason)")
+    }
     let urls = request.urls.map(\.text)
     let digests = request.expected.digests.all.map { "\($0)" }
-    let isKnown = name != nil && !digests.isEmpty
+    let isKnown = name != nil && !isDirectory && !digests.isEmpty
     var entry = FeedEntry(
       identity: ((name.map { [$0] } ?? []) + digests + (isKnown ? [] : urls)).joined(separator: " "), name: name,
       urls: urls)

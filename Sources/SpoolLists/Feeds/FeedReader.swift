@@ -56,7 +56,7 @@ final class FeedReader: XMLReader.Receiver {
   func begin(_ element: XMLReader.Element, depth: Int, line: Int) throws(Defect) {
     if depth == 1 { try choose(element, line) }
     path.append(vocabulary?.namespaces.contains(element.namespace) == true ? element.name : "")
-    vocabulary?.begin(element.attributes, path)
+    vocabulary?.begin(element, path)
   }
 
   func end(text: String, depth: Int, line: Int) throws(Defect) {
@@ -87,7 +87,7 @@ protocol FeedVocabulary {
   var namespaces: Set<String> { get }
   var root: String { get }
 
-  mutating func begin(_ attributes: [String: String], _ path: [String])
+  mutating func begin(_ element: XMLReader.Element, _ path: [String])
   func wantsText(_ path: [String]) -> Bool
   /// The element at `path` has ended.
   /// - Parameter text: its text, if it is wanted, without white space around it.
@@ -134,7 +134,8 @@ struct ItemFeed: FeedVocabulary {
 
   var root: String { itemPath[0] }
 
-  mutating func begin(_ attributes: [String: String], _ path: [String]) {
+  mutating func begin(_ element: XMLReader.Element, _ path: [String]) {
+    let attributes = element.attributes
     if path == itemPath {
       item = EnclosingItem()
       if identity == nil { item.identity = attributes["about"]?.trimmedAsXML ?? "" }
@@ -142,7 +143,7 @@ struct ItemFeed: FeedVocabulary {
     guard path == itemPath + [enclosure], let url = links.lazy.compactMap({ attributes[$0] }).first,
       format != .atom || attributes["rel"] == "enclosure"
     else { return }
-    item.add(url, attributes["type"])
+    item.add(url.trimmedAsXML, from: element.base, attributes["type"])
   }
 
   func wantsText(_ path: [String]) -> Bool {
@@ -170,7 +171,7 @@ struct Docset: FeedVocabulary {
   private var version = ""
   private var urls: [String] = []
 
-  mutating func begin(_ attributes: [String: String], _ path: [String]) {}
+  mutating func begin(_ element: XMLReader.Element, _ path: [String]) {}
 
   func wantsText(_ path: [String]) -> Bool { path == ["entry", "version"] || path == ["entry", "url"] }
 
@@ -201,9 +202,9 @@ private struct EnclosingItem {
     "mp3", "m4a", "m4b", "aac", "ogg", "oga", "opus", "flac", "wav", "mp4", "m4v", "mkv", "webm", "mov",
   ]
 
-  mutating func add(_ url: String, _ type: String?) {
-    let url = url.trimmedAsXML
-    if !url.isEmpty { enclosures.append((url, Self.rank(url, type?.trimmedAsXML.lowercasedASCII ?? ""))) }
+  mutating func add(_ url: String, from base: String, _ type: String?) {
+    if url.isEmpty { return }
+    enclosures.append((resolved(url, against: base), Self.rank(url, type?.trimmedAsXML.lowercasedASCII ?? "")))
   }
 
   /// Sound and film come before other files, and pictures, which are covers mostly, behind them.

@@ -7,6 +7,7 @@ final class MetalinkReader: XMLReader.Receiver {
   /// Names of the elements that are open; empty for one of another vocabulary.
   private var path: [String] = []
   private var attributes: [String: String] = [:]
+  private var base = ""
   private var file: MetalinkFile?
   private var finished: [Result<ListedJob, Defect>] = []
   private var position = 0
@@ -38,7 +39,7 @@ final class MetalinkReader: XMLReader.Receiver {
   func begin(_ element: XMLReader.Element, depth: Int, line: Int) throws(Defect) {
     if depth == 1 { namespace = element.namespace }
     path.append(element.namespace == namespace ? element.name : "")
-    attributes = element.attributes
+    (attributes, base) = (element.attributes, element.base)
     if depth == 1, path != ["metalink"] { throw Defect(line: line, reason: "XML, but no Metalink file") }
     if isFile { file = MetalinkFile(name: element.attributes["name"], line: line) }
     if element.name == "pieces" { file?.beginPieces(element.attributes, line) }
@@ -51,16 +52,17 @@ final class MetalinkReader: XMLReader.Receiver {
     if isFile { return finished.append(file.job) }
     defer { self.file = file }
     let text = text.trimmedAsXML
+    var url: String { resolved(text, against: base) }
     // RFC 5854: file/hash, file/url; version 3: file/verification/hash, file/resources/url.
     switch path.drop(while: { $0 != "file" }).dropFirst().joined(separator: "/") {
     case "size": file.take(size: text, line)
     case "hash", "verification/hash": file.take(hash: text, type: attributes["type"] ?? "", line)
     case "pieces/hash", "verification/pieces/hash": file.take(piece: text, number: attributes["piece"])
-    case "url": file.take(url: text, rank: attributes["priority"].flatMap { Int($0) } ?? 999_999, line)
+    case "url": file.take(url: url, rank: attributes["priority"].flatMap { Int($0) } ?? 999_999, line)
     case "resources/url":
       // Others are torrents and the like.
       if attributes["type"].map({ ["http", "https", "ftp", "ftps", "sftp"].contains($0) }) ?? true {
-        file.take(url: text, rank: -(attributes["preference"].flatMap { Int32($0) }.map { Int($0) } ?? -1), line)
+        file.take(url: url, rank: -(attributes["preference"].flatMap { Int32($0) }.map { Int($0) } ?? -1), line)
       }
     default: break
     }

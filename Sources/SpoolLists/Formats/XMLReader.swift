@@ -8,6 +8,8 @@ final class XMLReader {
     let name: String
     let namespace: String
     let attributes: [String: String]
+    /// What relative URLs in it are relative to (RFC 3986 section 5.1.1); empty for the document's own URL.
+    let base: String
   }
 
   /// What reads the elements. The depth of the outermost is 1.
@@ -24,11 +26,14 @@ final class XMLReader {
   private static let longestText = 64 << 10
   /// Between the namespace and the name: no character of XML.
   private static let separator: Character = "\u{1F}"
+  /// Of the prefix `xml`.
+  private static let ownNamespace: Substring = "http://www.w3.org/XML/1998/namespace"
 
   private let parser: XML_Parser
   private unowned let receiver: any Receiver
   private var text: [UInt8] = []
-  private var depth = 0
+  /// Of the elements that are open.
+  private var bases: [String] = []
   private var defect: Defect?
   /// Bytes given to expat.
   private var taken = 0
@@ -77,6 +82,7 @@ final class XMLReader {
 
   var problems: ListProblems { mender?.problems ?? ListProblems() }
 
+  private var depth: Int { bases.count }
   private var line: Int { Int(XML_GetCurrentLineNumber(parser)) }
 
   private static func this(_ context: UnsafeMutableRawPointer?) -> XMLReader? {
@@ -95,21 +101,25 @@ final class XMLReader {
 
   private func begin(_ name: UnsafePointer<XML_Char>?, _ attributes: UnsafeMutablePointer<UnsafePointer<XML_Char>?>?) {
     guard let name, depth < deepest else { return refuse("elements more than \(deepest) deep") }
-    depth += 1
     text.removeAll(keepingCapacity: true)
     var found: [String: String] = [:]
+    var base = bases.last ?? ""
     var position = 0
     while let key = attributes?[position], let value = attributes?[position + 1] {
       // One of another vocabulary counts only where the element's own does not have it.
       let name = String(cString: key).split(separator: Self.separator)
+      if name == [Self.ownNamespace, "base"] { base = resolved(String(cString: value).trimmedAsXML, against: base) }
       if let last = name.last, name.count == 1 || found[String(last)] == nil {
         found[String(last)] = String(cString: value)
       }
       position += 2
     }
+    if base.utf8.count > Self.longestText { return refuse("an xml:base of over 64 KiB") }
+    bases.append(base)
     let parts = String(cString: name).split(separator: Self.separator)
     let element = Element(
-      name: parts.last.map { String($0) } ?? "", namespace: parts.count > 1 ? String(parts[0]) : "", attributes: found)
+      name: parts.last.map { String($0) } ?? "", namespace: parts.count > 1 ? String(parts[0]) : "", attributes: found,
+      base: base)
     do throws(Defect) { try receiver.begin(element, depth: depth, line: line) } catch { stop(error) }
   }
 
@@ -118,7 +128,7 @@ final class XMLReader {
       try receiver.end(text: String(decoding: text, as: UTF8.self), depth: depth, line: line)
     } catch { stop(error) }
     text.removeAll(keepingCapacity: true)
-    depth -= 1
+    bases.removeLast()
   }
 
   private func add(_ bytes: UnsafePointer<XML_Char>?, _ count: Int32) {
@@ -130,6 +140,30 @@ final class XMLReader {
 
 extension XMLReader.Receiver {
   var keepsText: Bool { true }
+}
+
+/// A reference to what `base` is of (RFC 3986 section 5.2.2). The base may be relative itself, and what comes of it has
+/// the dots of both: whoever asks for it resolves them.
+func resolved(_ reference: String, against base: String) -> String {
+  func scheme(_ text: String) -> Substring? {
+    let name = text.prefix(before: ":/?#")
+    let isName = name.utf8.first.map { 0x61...0x7A ~= $0 | 0x20 } ?? false
+    return isName && text[name.endIndex...].begins(with: ":") ? Substring(text.utf8[...name.endIndex]) : nil
+  }
+  if reference.isEmpty { return base }
+  if base.isEmpty || scheme(reference) != nil { return reference }
+  let own = scheme(base) ?? base[..<base.startIndex]
+  if reference.begins(with: "//") { return "\(own)\(reference)" }
+  let rest = base[own.endIndex...]
+  let authority = rest.begins(with: "//") ? rest.dropFirstBytes(2).prefix(before: "/?#") : rest[..<rest.startIndex]
+  let origin = base[..<authority.endIndex]
+  if reference.begins(with: "/") { return "\(origin)\(reference)" }
+  let path = base[authority.endIndex...].prefix(before: "?#")
+  if reference.begins(with: "?") || reference.begins(with: "#") { return "\(origin)\(path)\(reference)" }
+  guard let slash = path.utf8.lastIndex(of: 0x2F) else {
+    return "\(origin)\(authority.isEmpty ? "" : "/")\(reference)"
+  }
+  return "\(origin)\(Substring(path.utf8[...slash]))\(reference)"
 }
 
 extension String {

@@ -215,15 +215,15 @@ struct OfferedFile: Equatable, Sendable {
     expected = entry.expected
     replaces = entry.replaces
     // A path that the list states is taken as it is, by the rules of `output:`. A URL's last part need not be safe.
-    if let name = entry.name {
-      if let reason = OutputPath.defect(of: name) {
-        throw Defect(line: nil, reason: "the name `\(escaped(name.prefix(80)))` \(reason)")
-      }
-      self.name = name
-    } else {
+    var name = entry.name ?? ""
+    if entry.name == nil || name.ends(with: "/") {
       // The key of a file's version is another one each time.
-      name = Self.name(of: urls[0]) ?? "entry-\(entry.replaces ? FeedEntry.link(urls[0]) : entry.key)"
+      name += Self.name(of: urls[0]) ?? "entry-\(entry.replaces ? FeedEntry.link(urls[0]) : entry.key)"
     }
+    if let reason = OutputPath.defect(of: name) {
+      throw Defect(line: nil, reason: "the name `\(escaped(name.prefix(80)))` \(reason)")
+    }
+    self.name = name
   }
 
   /// Whether one of its URLs does not encrypt, and is elsewhere than the list, to which the person has told the way.
@@ -266,7 +266,8 @@ struct OfferedFile: Equatable, Sendable {
 
   /// Whether an entry that cannot be fetched would match, as far as its text tells.
   static func mayMatch(_ entry: FeedEntry, _ pattern: String?) -> Bool {
-    matches(entry.name ?? shownURL(entry.urls.first ?? ""), pattern)
+    let name = entry.name ?? ""
+    return matches(name.isEmpty || name.ends(with: "/") ? name + shownURL(entry.urls.first ?? "") : name, pattern)
   }
 
   private static func matches(_ name: String, _ pattern: String?) -> Bool {

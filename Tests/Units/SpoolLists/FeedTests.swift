@@ -55,6 +55,32 @@ import Testing
       ])
   }
 
+  @Test(arguments: [
+    ("https://c.example/f/", "a.mp3", "https://c.example/f/a.mp3"), ("https://c.example", "a", "https://c.example/a"),
+    ("https://c.example/f?x/y#z", "a", "https://c.example/a"), ("//c.example/f/x", "/a", "//c.example/a"),
+    ("https://c.example/f", "//d.example/a", "https://d.example/a"), ("up/x", "../a", "up/../a"),
+    ("https://c.example/f/x?y", "?z", "https://c.example/f/x?z"), ("/f/", "http://h/a", "http://h/a"),
+    ("x", "a:b", "a:b"), ("x", "./a:b", "./a:b"), ("https://c.example/f/\u{301}x", "a", "https://c.example/f/a"),
+    ("", "a", "a"),
+  ])
+  func `URLs are relative to the nearest xml-base`(base: String, url: String, whole: String) throws {
+    func feed(_ outer: String, _ inner: String, _ url: String) -> String {
+      "<feed xmlns='http://www.w3.org/2005/Atom' xml:base='\(outer)'><entry xml:base='http://other/'/>"
+        + "<entry xml:base='\(inner)'><id>1</id><link rel='enclosure' href='\(url)'/></entry></feed>"
+    }
+    #expect(try read(feed(base, "", url)).map(\.urls) == [[whole]])
+    #expect(try read(feed("https://c.example/x/", "y/", "a")).map(\.urls) == [["https://c.example/x/y/a"]])
+    let file = "<file name='a' xml:base='https://c.example/m/'><url>b</url></file>"
+    let metalink = try read("<metalink xmlns='urn:ietf:params:xml:ns:metalink'>\(file)</metalink>")
+    #expect(metalink.map(\.urls) == [["https://c.example/m/b"]])
+  }
+
+  @Test func `bases inside each other do not grow without end`() throws {
+    let base = String(repeating: "x/", count: 20_000)
+    let feed = "<feed xmlns='http://www.w3.org/2005/Atom' xml:base='\(base)'><entry xml:base='\(base)'/></feed>"
+    #expect(defect(feed).contains("xml:base"))
+  }
+
   @Test(arguments: [nil, EntryFormat.docset]) func `a docset with mirrors`(format: EntryFormat?) throws {
     let urls = ["sanfrancisco", "newyork", "london"].map { "http://\($0).docs.example/feeds/Lua.tgz" }
     var docset = FeedEntry(identity: "Lua.tgz 5.4.7/2", urls: urls)
@@ -72,6 +98,17 @@ import Testing
     #expect(list.map(\.name) == [nil, nil, "d/c"] && list[2].expected.size == 5)
     let metalink = try sample("four.meta4")
     #expect(!metalink.isEmpty && metalink.allSatisfy { $0.name != nil })
+  }
+
+  @Test func `a directory that the list gives is part of the name`() throws {
+    let list = try read("url: http://h/a\noutput: sets/\n\nurl: http://h/b\n", .list)
+    #expect(list.map(\.name) == ["sets/", nil] && list.map(\.identity) == ["sets/ http://h/a", "http://h/b"])
+    func aria2(_ directory: String) -> String {
+      "http://h/\(directory)\n  out=a\n  dir=\(directory)\n  checksum=sha-256=\(Self.sum)\n"
+    }
+    let found = try self.list(aria2("x/y") + aria2("z") + aria2("../z") + "http://h/b\n  dir=x\n")
+    #expect(found.entries.map(\.name) == ["x/y/a", "z/a", "x/"] && Set(found.entries.map(\.key)).count == 3)
+    #expect(found.problems.count == 1 && found.problems.reasons[0].contains("`../z/a` contains `..`"))
   }
 
   /// A line that cannot be read blocks no other, and is told.

@@ -52,6 +52,12 @@ import Transfer
     #expect(new(feed, known: [feed[1]], "keep: 3\n").files.map(\.name) == ["3.mp3", "4.mp3", "5.mp3"])
   }
 
+  @Test func `in a directory that the list gives, the URL names the file`() {
+    var entry = entry(1)
+    entry.name = "sets/"
+    #expect(new([entry], known: nil, "match: 1.*\n").files.map(\.name) == ["sets/1.mp3"])
+  }
+
   @Test func `without all dates, the list's order counts`() {
     let feed = [entry(1, days: 1), entry(2), entry(3, days: 3)]
     #expect(new(feed, known: nil).files.map(\.name) == ["1.mp3"])
