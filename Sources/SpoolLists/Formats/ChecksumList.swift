@@ -8,8 +8,9 @@ struct ChecksumList: LineFormat {
   let base: String
   let naming: SumsNaming
   private var job: ListedJob?
-  /// A digest of the job whose digits may go on in the next line, and its line.
-  private var open: (sum: ChecksumLine, line: Int)?
+  /// A digest of the job whose digits may go on in the next line, and its line; without a job, one that is of no use,
+  /// and why.
+  private var open: (sum: ChecksumLine, line: Int, defect: Defect?)?
   /// How the lines end that are not the list's, but of OpenPGP's frame around it (RFC 9580 section 7).
   private var frameEnd: String?
   /// Files whose digests contradict each other: no further line makes one of them a job.
@@ -37,17 +38,22 @@ struct ChecksumList: LineFormat {
     }
     let name: String
     if let own = sum.name { name = own } else { name = try naming.file(line.number) }
-    if refused.contains(name.exact) { return nil }
+    let isRefused = refused.contains(name.exact)
+    if isRefused, !sum.isOpen { return nil }
     let digest = sum.isOpen ? nil : try naming.digest(sum, line.number)
     var finished = Result<ListedJob?, Defect>.success(nil)
+    var defect: Defect?
     if let output = job?.request.output, output.text.utf8.elementsEqual(name.utf8) {
       try close()
     } else {
-      let next = try Self.job(name, base, line.number)
+      var next: ListedJob?
+      do throws(Defect) { if !isRefused { next = try Self.job(name, base, line.number) } } catch  where sum.isOpen {
+        defect = error
+      }
       finished = Result { () throws(Defect) in try finish() }
       job = next
     }
-    if let digest { try declare(digest, line.number) } else { open = (sum, line.number) }
+    if let digest { try declare(digest, line.number) } else { open = (sum, line.number, defect) }
     return try finished.get()
   }
 
@@ -81,7 +87,9 @@ struct ChecksumList: LineFormat {
 
   /// The digits of the open digest are all there.
   private mutating func close() throws(Defect) {
-    guard let (sum, line) = open.take() else { return }
+    guard let (sum, line, defect) = open.take() else { return }
+    if let defect { throw defect }
+    if job == nil { return }
     // gpg(1) prints digests by all algorithms that it has.
     let isKnown = sum.title.map { DigestAlgorithm(title: $0) != nil } ?? true
     if !isKnown, job?.request.expected.digests.isEmpty == false { return }

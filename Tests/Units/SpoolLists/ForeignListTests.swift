@@ -109,6 +109,15 @@ import Testing
     #expect(try read(lines[3...6].joined(separator: "\n")).jobs == [expected[2]])
   }
 
+  @Test(arguments: ["../x", "g"]) func `what gpg prints of a bad entry takes no other along`(bad: String) throws {
+    let rest = "5891B5B5 22D5DF08 6D0FF0B1 10FBD9D2\n  1BB4FC71 63AF34D0 8286A2E8 46F6BE03\n"
+    // Two digests of one file contradict each other.
+    let text = "\(Self.md5)  g\n\(Self.sha256.prefix(32))  g\nf: \(rest)\(bad): \(rest)h: \(rest)"
+    let (jobs, problems) = try read(text, .sums)
+    #expect(jobs == ["f", "h"].map { sum($0, "sha256: \(Self.sha256)") }, "\(problems)")
+    #expect(problems.count == (bad == "g" ? 1 : 2), "\(problems)")
+  }
+
   @Test func `a digest alone is of the file that the list is called like`() throws {
     #expect(try read("\(Self.sha256)\n", name: "a.iso.sha256").jobs == [sum("a.iso", "sha256: \(Self.sha256)")])
     #expect(try read("\(Self.md5)\n", name: "a.iso.md5.txt").jobs == [sum("a.iso", "md5: \(Self.md5)")])
