@@ -43,7 +43,8 @@ final class BagManifest {
   /// - Throws: ``Defect``, ``SpoolError``.
   static func beside(_ directory: [UInt8]) throws -> BagManifest? {
     for algorithm in DigestAlgorithm.byStrength where algorithm != .crc32 {
-      let name = "manifest-\(algorithm.rawValue).txt"
+      // Without a hyphen (RFC 8493 section 2.4).
+      let name = "manifest-\(algorithm.rawValue.split(at: "-").joined()).txt"
       if let file = try orNil(PlainFile.open(directory + Array(name.utf8)), on: .noSuchFileOrDirectory) {
         return try BagManifest(algorithm, name, file)
       }

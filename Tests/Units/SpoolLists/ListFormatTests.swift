@@ -251,6 +251,14 @@ import Testing
       ])
   }
 
+  @Test func `the name of a bag's manifest has no hyphen`() throws {
+    let directory = try TemporaryDirectory()
+    try writeFile("\(directory.path)/fetch.txt", Array("http://h/a - data/a\n".utf8))
+    try writeFile("\(directory.path)/manifest-sha3256.txt", Array("\(Self.sha256)  data/a\n".utf8))
+    let list = try ListReader(Array("\(directory.path)/fetch.txt".utf8), ListOptions())
+    #expect(try jobs(list) == ["url: http://h/a\noutput: data/a\nsha3-256: \(Self.sha256)\n"])
+  }
+
   @Test func `a bag without the file in its manifest, or without a manifest`() throws {
     let directory = try TemporaryDirectory()
     let path = "\(directory.path)/fetch.txt"
