@@ -29,7 +29,7 @@ struct GetPlan {
         }
       }
     }
-    let wanted = try list.from.map { try listed($0, place) } ?? place.name.map { [try file($0, urls)] } ?? files()
+    let wanted = try list.from.map { try listed($0, place) } ?? place.name.map { [try file($0, urls)] } ?? files(place)
     let perFile = given.first { $0.key.scope == .job }
     if wanted.count > 1, let perFile { throw refusal("--\(perFile.key.name) is for one file: get each by itself") }
     if let expires = wanted.compactMap(\.asked.expires).min(), expires <= .now() {
@@ -65,9 +65,12 @@ struct GetPlan {
   }
 
   /// A file for each URL, by the name that the URL gives.
-  private func files() throws -> [(name: String, asked: JobRequest)] {
+  private func files(_ place: GetPlace) throws -> [(name: String, asked: JobRequest)] {
     if urls.isEmpty, given.contains(where: { $0.key.name == JobKey.resolve.name }) {
       throw refusal("--resolve without a URL gives no name: use --output FILE")
+    }
+    if urls.isEmpty, try !OwnSpools.left(in: place.directory).isEmpty {
+      throw refusal("options need the URLs again: without URLs and options, `get` goes on with what is here")
     }
     if urls.isEmpty {
       throw refusal("name the URL of a file, or a list with --from; there is nothing here to go on with")

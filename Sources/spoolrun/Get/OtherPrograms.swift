@@ -33,7 +33,9 @@ struct LoginOptions: ParsableArguments {
   /// The URLs with the login in those that have none.
   func added(to urls: [String]) throws -> [String] {
     guard let user else { return urls }
-    if urls.isEmpty { throw ExitStatus.refusal("--user is for URLs, not for a list: use --netrc", by: "get") }
+    if urls.isEmpty {
+      throw ExitStatus.refusal("--user needs the URLs, also to go on with them; for a list, use --netrc", by: "get")
+    }
     let parts = user.split(at: ":", maxSplits: 1, omittingEmptySubsequences: false).map { String($0) }
     guard let password = parts.count == 2 ? parts[1] : Terminal.password(of: user) else {
       throw ExitStatus.refusal("--user needs NAME:PASSWORD", by: "get")

@@ -87,6 +87,14 @@ import Testing
     #expect(records.count == 1)
   }
 
+  @Test func `options without a url are not for what is left`() async throws {
+    try await leave(simpleServer())
+    let result = try await get("--limit-rate", "1M")
+    #expect(result.status == .exited(64) && result.errors.contains("options need the URLs again"), "\(result)")
+    let login = try await get("-u", "a:b")
+    #expect(login.status == .exited(64) && login.errors.contains("--user needs the URLs"), "\(login)")
+  }
+
   @Test func `without a url it goes on with all that is left, but for what is paused`() async throws {
     let nothing = try await get()
     #expect(nothing.status == .exited(64) && nothing.errors.contains("nothing here to go on with"), "\(nothing)")
