@@ -34,6 +34,7 @@ struct JobColumns {
   private let columns: [Column]
   private let nameWidth: Int
   private let barWidth: Int
+  private let triesWidth: Int
   /// The width of remarks to the right of the figures; nil if remarks are below.
   private let remarkWidth: Int?
   private let width: Int
@@ -46,12 +47,15 @@ struct JobColumns {
   init(_ jobs: [JobStatus], now: Timestamp, width: Int, look: Look, drawsBars: Bool = false) {
     (self.now, self.width, self.look) = (now, width, look)
     let longest = max(8, jobs.map { displayWidth($0.name.display) }.max() ?? 0)
+    triesWidth = max(Column.tries.row.width, jobs.map { Self.tries($0).utf8.count }.max() ?? 0)
     var chosen: [Column] = []
     var used = Self.indent
-    for column in Column.allCases where used + Self.gap + column.row.width + min(longest, column.leastName) <= width {
+    for column in Column.allCases {
+      let whole = used + Self.gap + (column == .tries ? triesWidth : column.row.width)
+      if whole + min(longest, column.leastName) > width { continue }
       if column == .bar, !drawsBars || !jobs.contains(where: { $0.state == .running }) { continue }
       chosen.append(column)
-      used += Self.gap + column.row.width
+      used = whole
     }
     columns = Self.order.filter { chosen.contains($0) }
     let room = width - used
@@ -82,7 +86,9 @@ struct JobColumns {
     return [figures, below]
   }
 
-  private func width(of column: Column) -> Int { column == .bar ? barWidth : column.row.width }
+  private func width(of column: Column) -> Int {
+    column == .bar ? barWidth : column == .tries ? triesWidth : column.row.width
+  }
 
   private func row(
     _ name: String, _ cells: [String], _ remark: (text: String, ink: Ink?)?, heading: Bool = false,
@@ -112,10 +118,13 @@ struct JobColumns {
       guard job.state == .running, let total = job.total, total > 0 else { return "" }
       let filled = Int(Double(barWidth - 2) * min(1, Double(job.bytes ?? 0) / Double(total)))
       return "[\(padded(String(repeating: "=", count: filled), to: barWidth - 2))]"
-    case .tries:
-      guard let attempts = job.attempts, let limit = job.attemptLimit else { return "" }
-      return "\(attempts)/\(limit)"
+    case .tries: return Self.tries(job)
     }
+  }
+
+  private static func tries(_ job: JobStatus) -> String {
+    guard let attempts = job.attempts, let limit = job.attemptLimit else { return "" }
+    return "\(attempts)/\(limit)"
   }
 
   /// The next attempt, silence, and what went wrong.

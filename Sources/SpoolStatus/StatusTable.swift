@@ -201,7 +201,7 @@ package struct StatusTable {
   private var recent: [StyledLine] {
     let jobs = snapshot.recent ?? []
     if jobs.isEmpty { return [] }
-    return [StyledLine("done/: \(snapshot.count(.done)) done", look, .bold)]
+    return [line("done/: \(snapshot.count(.done)) done", .bold)]
       + zip(column(jobs.map(\.name)), jobs).map { name, job in line("  \(name)  \(remark(job))") }
       + more(snapshot.count(.done) - jobs.count)
   }

@@ -6,11 +6,11 @@ import Testing
   private let look = Look(isColored: false)
   private let now = Timestamp(seconds: 1_800_000_000)
 
-  private func snapshot() -> SpoolSnapshot {
+  private func snapshot(attempts: Int = 1) -> SpoolSnapshot {
     var snapshot = SpoolSnapshot(location: "spool", time: now)
     var running = JobStatus(FileName("日本語の名前.tar"), .running)
     (running.bytes, running.total, running.rate) = (1 << 20, 4 << 20, 1_048_576)
-    (running.attempts, running.attemptLimit) = (1, 12)
+    (running.attempts, running.attemptLimit) = (attempts, attempts == 1 ? 12 : 1000)
     var failed = JobStatus(FileName("a\u{1B}]0;title\u{07}"), .failed)
     failed.problem = .init(code: "http-404", reason: "h answered 404: no such file\u{1B}[2J")
     var retrying = JobStatus(FileName(String(repeating: "n", count: 150) + ".iso"), .retrying)
@@ -52,7 +52,11 @@ import Testing
 
   @Test(arguments: [1, 5, 12, 20, 30, 39, 50, 59, 60, 79, 100, 119, 199])
   func `no line is wider than the window, and none steers the terminal`(width: Int) {
-    for line in StatusTable(snapshot(), look, width: width, limit: { _ in 10 }).lines {
+    var snapshot = snapshot(attempts: 100)
+    let done = Array("http://h/x\ndone: \(now) output=a bytes-fetched=1 seconds=1\n".utf8)
+    snapshot.counts[.done] = 1 << 40
+    snapshot.recent = done.withUnsafeBytes { DoneStatus(FileName("a"), $0) }.map { [$0] }
+    for line in StatusTable(snapshot, look, width: width, limit: { _ in 10 }).lines {
       #expect(line.width <= max(width, 20), "\(line.text)")
       #expect(line.text.unicodeScalars.allSatisfy { $0.value >= 0x20 })
     }
