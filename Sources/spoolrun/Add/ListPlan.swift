@@ -79,7 +79,9 @@ struct ListPlan {
     case .repeated: return nil
     case .taken:
       throw Defect(
-        line: listed.line, reason: "an earlier line has the output `\(escaped(output.path))`, but is another job")
+        line: listed.line,
+        reason: "an earlier line has the output `\(escaped(output.path))`, but is another job; "
+          + "put the lines of one file together")
     }
     if directory != nil || request.output?.isDirectory == true {
       request.setOutput(output.path, number: listed.line)

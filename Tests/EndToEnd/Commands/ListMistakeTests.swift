@@ -31,6 +31,13 @@ import Testing
       left.errors.hasPrefix("spoolrun: \(path):13,") && left.errors.hasSuffix("are left out, 12 in all\n"), "\(left)")
   }
 
+  @Test func `a list whose lines of one file are apart says so`() async throws {
+    let sum = "5891b5b522d5df086d0ff0b110fbd9d2"
+    let lines = [sum, sum + sum].flatMap { sum in ["a", "b"].map { "\(sum)  \($0)\n" } }
+    let refused = try await add("--base", "http://h/", "--from", file(lines.joined()))
+    #expect(refused.exitStatus == 64 && refused.errors.contains("put the lines of one file together"), "\(refused)")
+  }
+
   @Test func `a list of which nothing is left is refused`() async throws {
     let list = try file("magnet:?xt=urn:btih:0\nhttp://h/\n")
     let nothing = try await add("--from", list, "--ignore-unknown")
