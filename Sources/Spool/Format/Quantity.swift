@@ -51,16 +51,21 @@ func byteCountText(_ bytes: UInt64) -> String {
 }
 
 /// `90`, `90s`, `5m`, `2h` or `7d` in seconds, from 1 s to 365 days.
-package func duration(_ text: some StringProtocol) -> Int? {
+/// - Parameters:
+///   - most: another maximum, in seconds.
+///   - needsUnit: whether a bare number is refused: some would read it as days.
+package func duration(_ text: some StringProtocol, most: UInt64 = 31_536_000, needsUnit: Bool = false) -> Int? {
   var digits = Substring(text)
   var unit: UInt64 = 1
   if let scale = ["s": UInt64(1), "m": 60, "h": 3600, "d": 86_400][String(digits.suffix(1))] {
     unit = scale
     digits = digits.dropLast()
+  } else if needsUnit {
+    return nil
   }
   guard let number = decimal(digits) else { return nil }
   let (seconds, overflow) = number.multipliedReportingOverflow(by: unit)
-  guard !overflow, (1...31_536_000).contains(seconds) else { return nil }
+  guard !overflow, (1...most).contains(seconds) else { return nil }
   return Int(seconds)
 }
 

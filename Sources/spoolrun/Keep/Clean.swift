@@ -36,16 +36,9 @@ struct Clean: ParsableCommand {
     }
   }
 
-  /// Parses `30d` or `12h`, up to 100 years. The unit is required, because some would read a bare 30 as days and others
-  /// as seconds. Zero is refused, because it would remove all receipts.
+  /// Up to 100 years. Zero is refused, because it would remove all receipts.
   private static func seconds(_ text: String) -> Int64? {
-    let units: [Character: Int64] = ["s": 1, "m": 60, "h": 3600, "d": 86_400]
-    guard let unit = text.last.flatMap({ units[$0] }) else { return nil }
-    let digits = text.dropLast()
-    guard !digits.isEmpty, digits.utf8.allSatisfy({ (0x30...0x39).contains($0) }), let number = Int64(digits),
-      (1...3_155_760_000 / unit).contains(number)
-    else { return nil }
-    return number * unit
+    duration(text, most: 3_155_760_000, needsUnit: true).map { Int64($0) }
   }
 
   func run() throws {

@@ -39,9 +39,7 @@ struct Report: ParsableCommand {
 
   private static func start(_ text: String, now: Timestamp) -> Timestamp? {
     if let time = Timestamp(text) { return time }
-    // A bare number would be seconds, which nobody means.
-    guard let unit = text.last, "smhd".contains(unit), let seconds = duration(text) else { return nil }
-    return now + -Int64(seconds)
+    return duration(text, needsUnit: true).map { now + -Int64($0) }
   }
 
   func run() throws {
