@@ -48,15 +48,17 @@ package struct FailureExplanation {
 }
 
 /// Commands that a person can copy into a shell, whatever bytes the names have. Pure.
-enum ShellWords {
+package enum ShellWords {
   /// `spoolrun VERB --spool SPOOL NAME`.
   static func command(_ verb: String, _ name: FileName, of spool: String) -> String {
     let dashes = name.bytes.first == UInt8(ascii: "-") ? " --" : ""
-    return "spoolrun \(verb) --spool \(quoted(Array(spool.utf8)))\(dashes) \(quoted(name.bytes))"
+    return "spoolrun \(verb) --spool \(quoted(spool))\(dashes) \(quoted(name.bytes))"
   }
 
+  package static func quoted(_ text: String) -> String { quoted(Array(text.utf8)) }
+
   /// One word, free of control characters.
-  static func quoted(_ bytes: [UInt8]) -> String {
+  package static func quoted(_ bytes: [UInt8]) -> String {
     let isPlain = bytes.allSatisfy { byte in
       (0x30...0x39).contains(byte) || (0x41...0x5A).contains(byte & 0xDF) || Array("-._/".utf8).contains(byte)
     }

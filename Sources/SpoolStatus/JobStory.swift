@@ -104,8 +104,8 @@ private struct JobStory {
     case .published: return "in its place, \(field("output")); waits for the hook deliver"
     case .done:
       if fields["existing"] != nil { return "done: \(field("output")) was there already" }
-      return "done: \(field("output")), \(size("bytes-fetched")) fetched in "
-        + shortDuration(fields["seconds"].flatMap { Int64($0) } ?? 0)
+      let figures = fields.number("bytes-fetched").map { PayloadFigures(size: $0, receipt: fields).text }
+      return "done: \(field("output")), fetched \(figures ?? "?")"
     case .checked:
       let problems = fields.problems.text.map { "; \($0)" } ?? ""
       return "checked: \(field("entries")) entries, \(field("new")) new\(problems)"
@@ -120,7 +120,7 @@ private struct JobStory {
     switch standing {
     case .absent, .running, .done: return nil
     case .waiting, .due:
-      return "`spoolrun --once \(ShellWords.quoted(Array(spool.utf8)))` runs it, unless a worker does."
+      return "`spoolrun --once \(ShellWords.quoted(spool))` runs it, unless a worker does."
     case .retrying: return "`\(command("retry"))` lets it try again now."
     case .paused: return "`\(command("release"))` lets it go on."
     case .failed where !isJob: return "`\(command("cancel"))` removes it."

@@ -1,6 +1,7 @@
 internal import ArgumentParser
 internal import Spool
 internal import SpoolLists
+internal import SpoolStatus
 internal import SpoolWorker
 internal import SystemPackage
 internal import Transfer
@@ -54,7 +55,7 @@ struct AddList {
       if account.renamed.count > 0 {
         Terminal.error(
           "\(account.renamed.count) of them have a mark in their names, such as \(account.renamed.example), because "
-            + "others have the same: `ls \(escaped(spool.location))/new` shows them", .info)
+            + "others have the same: `ls \(ShellWords.quoted(spool.location + "/new"))` shows them", .info)
       }
     } catch let problems as ListProblems {
       ListComplaint(title: title, problems: problems).refuse(leavesOut: options.ignoresUnknown, "nothing is dropped")
@@ -129,7 +130,8 @@ struct AddList {
     let settled = try CheckedJobs(spool)
     try jobs.rewind()
     while let job = try jobs.next() {
-      progress.update("naming \(settled.count) of \(jobs.count), \(percentage(settled.count, jobs.count))")
+      progress.update(
+        "naming \(settled.count) of \(jobs.count), \(percentage(UInt64(settled.count), of: UInt64(jobs.count)))%")
       let own = try settling.settle(job)
       if own != nil { account.marked.insert(settled.count) }
       try settled.append(own ?? job)
@@ -146,7 +148,7 @@ struct AddList {
     var done = 0
     while let job = try jobs.next() {
       done += 1
-      progress.update("dropping \(done) of \(jobs.count), \(percentage(done, jobs.count))")
+      progress.update("dropping \(done) of \(jobs.count), \(percentage(UInt64(done), of: UInt64(jobs.count)))%")
       switch try presence.finding(of: job) {
       case .free(let name):
         try group.drop(job.text, as: name)
@@ -180,8 +182,6 @@ private struct PieceKeeping {
   }
 }
 
-private func percentage(_ part: Int, _ whole: Int) -> String { "\(part * 100 / max(1, whole))%" }
-
 extension ListFormat: ExpressibleByArgument {}
 
 struct ListArguments: ParsableArguments {
@@ -204,12 +204,14 @@ struct ListArguments: ParsableArguments {
     let url = shownURL(from)
     let name = url.utf8.reversed().prefix { $0 != 0x2F }.count
     if name == 0 {
-      throw ValidationError("--from takes a file: fetch the list by `spoolrun get -o FILE \(escaped(url))`")
+      throw ValidationError("--from takes a file: fetch the list by `spoolrun get -o FILE \(ShellWords.quoted(url))`")
     }
-    let (base, list) = (escaped(url.utf8.dropLast(name)), escaped(url.utf8.suffix(name)))
+    let (base, list) = (
+      ShellWords.quoted(Array(url.utf8.dropLast(name))), ShellWords.quoted(Array(url.utf8.suffix(name)))
+    )
     throw ValidationError(
-      "--from takes a file: fetch it by `spoolrun get \(escaped(url))`, and say `--from \(list)`, of a list of "
-        + "checksums with `--base \(base)`; or watch it with `subscribe`")
+      "--from takes a file: fetch it by `spoolrun get \(ShellWords.quoted(url))`, and say `--from \(list)`, of a list "
+        + "of checksums with `--base \(base)`; or watch it with `subscribe`")
   }
 
   /// Refuses options that mean nothing without a list.

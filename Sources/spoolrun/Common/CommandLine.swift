@@ -1,6 +1,7 @@
 internal import CLinux
 internal import Glibc
 internal import Spool
+internal import SpoolStatus
 
 /// The command line as the kernel passed it. File names are bytes; in the strings that ArgumentParser gets, U+FFFD
 /// replaces what is not UTF-8.
@@ -192,7 +193,7 @@ enum Suggestion {
         let command = arguments.first(where: { !$0.begins(with: "-") }), commands.contains(command),
         access(command, F_OK) != 0
       else { return nil }
-      return "\(escaped(word)): options follow the command: `spoolrun \(command) \(escaped(word))`"
+      return "\(escaped(word)): options follow the command: `spoolrun \(command) \(ShellWords.quoted(word))`"
     }
     if word.utf8.contains("://".utf8) { return forURL }
     guard !word.utf8.contains(0x2F), access(word, F_OK) != 0 else { return nil }

@@ -1,6 +1,7 @@
 internal import CLinux
 internal import Glibc
 internal import Spool
+internal import SpoolStatus
 internal import SystemPackage
 
 enum SpoolUse {
@@ -201,7 +202,7 @@ enum OwnSpools {
       if found.isEmpty, let other = elsewhere.first {
         throw ExitStatus.noSpool.after(
           "no jobs of a `spoolrun get` are in this directory; those of another one: `spoolrun cancel --spool "
-            + "\(escaped(other.location)) …`")
+            + "\(ShellWords.quoted(other.location)) …`")
       }
       return found
     }
@@ -223,7 +224,7 @@ enum OwnSpools {
           leaveOut(
             parent,
             "its directory is gone: if you have moved it, move it back, and `spoolrun get` there goes on; if you have "
-              + "removed it, `rm \(escaped(note))` ends this message")
+              + "removed it, `rm \(ShellWords.quoted(note))` ends this message")
         }
       } catch  where error.errno == .permissionDenied && parent.exact == here.first?.exact {
         // Another user's.

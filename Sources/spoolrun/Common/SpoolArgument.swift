@@ -55,7 +55,7 @@ enum SpoolOpening {
         let advice =
           isFile
           ? "of a file, `spoolrun explain NAME` in its directory tells where a `get` has it from"
-          : "create one with `spoolrun init \(place)`\(gets)\(doubt)"
+          : "create one with `spoolrun init \(ShellWords.quoted(location))`\(gets)\(doubt)"
         throw ExitStatus.noSpool.after("\(place): no spool there\(origin) (\(error.path): \(error.errno)); \(advice)")
       case .permissionDenied:
         let whose = looked.map { " (as user \($0.st_uid), its owner)" } ?? ""
@@ -172,10 +172,9 @@ enum NamedSpool {
   /// - Parameter option: the spool of `--spool`; with it, all names are those of jobs.
   static func refuse(among names: [String], of command: String, _ option: SpoolOption) throws {
     guard option.spool == nil, let name = names.first(where: { isSpool($0) && !isJob($0) }) else { return }
-    let place = escaped(name)
     throw ExitStatus.usage.after(
-      "\(place) is a spool, and no job of this name is there: `spoolrun \(command) --spool \(place)` names a spool; "
-        + "nothing is done")
+      "\(escaped(name)) is a spool, and no job of this name is there: "
+        + "`spoolrun \(command) --spool \(ShellWords.quoted(name))` names a spool; nothing is done")
   }
 
   static func isSpool(_ path: String) -> Bool {

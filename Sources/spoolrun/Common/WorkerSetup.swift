@@ -1,6 +1,7 @@
 internal import ArgumentParser
 internal import Glibc
 internal import Spool
+internal import SpoolStatus
 internal import SpoolWorker
 internal import SystemPackage
 internal import Transfer
@@ -72,7 +73,7 @@ enum MissingWorker {
       return
     }
     if spool.isBesideFiles { return Terminal.say("the `spoolrun get` that was given before goes on with it") }
-    let place = escaped(spool.location)
+    let place = ShellWords.quoted(spool.location)
     Terminal.say("no worker runs: `spoolrun --once \(place)` runs what is due, `spoolrun \(place)` stays and runs all")
   }
 }

@@ -1,6 +1,7 @@
 internal import ArgumentParser
 internal import Glibc
 internal import Spool
+internal import SpoolStatus
 internal import SystemPackage
 
 struct Doctor: ParsableCommand {
@@ -69,8 +70,9 @@ struct Init: ParsableCommand {
     let traits = try Fitness.traits(for: SpoolOpening.open(location, for: .changing), isVerbose: true)
     let place = escaped(location)
     for limit in traits?.limits ?? [] { Terminal.error("\(place): \(limit)") }
+    let word = ShellWords.quoted(location)
     Terminal.say(
       "\(place) is a spool\(isThere ? " already; nothing is changed" : ""): "
-        + "`spoolrun add --spool \(place) URL` drops a job, `spoolrun --once \(place)` runs what is due")
+        + "`spoolrun add --spool \(word) URL` drops a job, `spoolrun --once \(word)` runs what is due")
   }
 }

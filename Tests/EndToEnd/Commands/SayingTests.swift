@@ -44,6 +44,15 @@ struct SayingTests {
     #expect(!silent.output.contains(words) && silent.errors == "", "\(silent)")
   }
 
+  @Test func `commands in advice are for a shell`() async throws {
+    let directory = try TemporaryDirectory()
+    let missing = try await spoolrun("status", "a b", directory: directory.path)
+    let command = try #require(missing.errors.split(separator: "`").first { $0.hasPrefix("spoolrun init") })
+    let words = "\(try productPath("spoolrun"))\(command.dropFirst(8))"
+    let made = try await run(["/bin/sh", "-c", words], directory: directory.path)
+    #expect(made.status == .exited(0) && names(in: directory.path) == ["a b"], "\(missing) \(made)")
+  }
+
   @Test func `who drops a job hears that no worker runs, and how to start one`() async throws {
     let spool = try TemporarySpool()
     let program = try productPath("spoolrun")
