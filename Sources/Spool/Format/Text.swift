@@ -107,7 +107,7 @@ package func escaped(_ string: some StringProtocol) -> String { escaped(Array(st
 
 /// A text that has escaped what it quotes, perhaps not all of it: backslashes stay.
 package func withoutControls(_ text: String) -> String {
-  text.replacing { $0 != "\\" && isUnsafeForDisplay($0) ? " " : nil }
+  text.replacing { scalar in scalar != "\\" && isUnsafeForDisplay(scalar) ? " " : nil }
 }
 
 /// `text` in quotes, with a backslash before each `"` and `\`.

@@ -216,7 +216,7 @@ struct OfferedFile: Equatable, Sendable {
     replaces = entry.replaces
     // A path that the list states is taken as it is, by the rules of `output:`. A URL's last part need not be safe.
     var name = entry.name ?? ""
-    if name.isEmpty || name.ends(with: "/") {
+    if entry.name == nil || name.ends(with: "/") {
       // The key of a file's version is another one each time.
       name += Self.name(of: urls[0]) ?? "entry-\(entry.replaces ? FeedEntry.link(urls[0]) : entry.key)"
     }

@@ -108,6 +108,7 @@ import Testing
   /// It is read in some directories and not in others: what it has must not count each time that it comes back.
   @Test func `a subscription is no job, wherever it is`() async throws {
     let failed = "failed: 2026-11-21T03:00:41Z attempt=1 code=cut fetched=5 retry=x reason=x\n"
+    try #require(mkdir(directory.path("standing"), 0o700) == 0)
     try write("standing/feed", "url: https://h/f\nevery: 1h\n" + failed + failed)
     let file = directory.path("tmp/spoolrun.prom")
     for move in [("standing", "hold"), ("hold", "standing"), ("standing", "failed")] {
