@@ -335,7 +335,7 @@ struct MeantJobs {
     doubt = "\(escaped(text)): several jobs \(what): \(few); \(next)"
   }
 
-  private func isAnyThere() throws(SpoolError) -> Bool {
+  func isAnyThere() throws(SpoolError) -> Bool {
     var isThere = names.count > 1
     for name in names where !isThere && name.isEntry {
       isThere = try !JobSearch(spool).places(of: name).isEmpty
