@@ -49,7 +49,7 @@ package struct FailureExplanation {
 /// Commands that a person can copy into a shell, whatever bytes the names have. Pure.
 package enum ShellWords {
   /// `spoolrun VERB --spool SPOOL NAME`.
-  static func command(_ verb: String, _ name: FileName, of spool: String) -> String {
+  package static func command(_ verb: String, _ name: FileName, of spool: String) -> String {
     let dashes = name.bytes.first == UInt8(ascii: "-") ? " --" : ""
     return "spoolrun \(verb) --spool \(quoted(spool))\(dashes) \(quoted(name.bytes))"
   }

@@ -97,7 +97,7 @@ class TeamTests(unittest.TestCase):
             time.sleep(0.05)
 
     def test_each_has_own_jobs(self):
-        self.ok("alice", "add", f"{self.url}/data.tar?key=s3cret")
+        self.ok("alice", "add", "-o", "deep/er/", f"{self.url}/data.tar?key=s3cret")
         self.ok("alice", "add", "-o", "sub/x", f"{self.url}/404?key=s3cret", "--header=Cookie: c=s3cret")
         self.ok("bob", "add", f"{self.url}/slow")
         self.until("alice's are done", lambda: "alice=x" in os.listdir(self.spool / "failed")
@@ -112,6 +112,8 @@ class TeamTests(unittest.TestCase):
         story = self.ok("alice", "status", "x")
         self.assertIn("http-404", story)
         self.assertNotIn("s3cret", alice + story)
+        for told in (story, self.ok("alice", "explain", "x")):
+            self.assertRegex(told, "`spoolrun-team retry '?x'?`.*`spoolrun-team cancel '?x'?`")
         # What is another's is nobody's.
         for command in ("hold", "cancel", "retry", "release", "prioritise"):
             for name in ("slow", "bob=slow", "../bob=slow", "cur/bob=slow"):
@@ -122,9 +124,9 @@ class TeamTests(unittest.TestCase):
         self.ok("bob", "cancel", "slow")
         self.assertEqual(self.ok("bob", "status"), "")
         # The team reads files, not receipts; others read nothing.
-        self.assertTrue(self.reads(MEMBERS["bob"], TEAM, "files/alice/data.tar"))
+        self.assertTrue(self.reads(MEMBERS["bob"], TEAM, "files/alice/deep/er/data.tar"))
         self.assertFalse(self.reads(MEMBERS["bob"], TEAM, "done/alice=data.tar"))
-        self.assertFalse(self.reads(MEMBERS["mallory"], OTHERS, "files/alice/data.tar"))
+        self.assertFalse(self.reads(MEMBERS["mallory"], OTHERS, "files/alice/deep/er/data.tar"))
 
     def test_names_are_those_that_commands_take(self):
         """The commands of contrib/README.md."""

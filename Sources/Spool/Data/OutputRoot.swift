@@ -107,10 +107,8 @@ package final class OutputRoot {
   }
 
   private func make(_ path: Path, in parent: OpenDirectory, _ mode: PayloadMode?) throws(SpoolError) -> OpenDirectory {
-    let isNew = try spool.system.makeDirectoryIfMissing(parent.number, path)
+    try spool.system.makeDirectoryIfMissing(parent.number, path, mode: mode?.ofDirectories ?? 0o700)
     let made = try enter(path, in: parent)
-    // Not by mkdir(2): the umask would take the permissions away.
-    if isNew, let mode { try made.file.setPermissions(mode.ofDirectories) }
     // A directory that was removed may have had this inode's number.
     durable.remove(made.identity.file)
     return made

@@ -38,6 +38,14 @@ package struct URLText: Sendable {
     return port.allSatisfy { 0x30...0x39 ~= $0 } && !authority.utf8.contains(UInt8(ascii: "%"))
   }
 
+  /// The whole without its password, by which what was fetched is known after a change of that. Not to be shown.
+  package var withoutPassword: String {
+    let text = place.base
+    let authority = place[scheme.endIndex...].prefix(before: "/")
+    guard let login = authority.utf8.lastIndex(of: UInt8(ascii: "@")) else { return text }
+    return "\(text[..<authority.startIndex])\(authority[..<login].prefix(before: ":"))\(text[login...])"
+  }
+
   /// What follows the last slash of the path; nil where that is nothing.
   package var lastName: Substring? {
     path.split(at: "/", omittingEmptySubsequences: false).last.flatMap { $0.isEmpty ? nil : $0 }

@@ -1,5 +1,6 @@
 internal import CLinux
 internal import Glibc
+internal import Synchronization
 
 /// O_DIRECT of open(2), which Glibc's module lacks.
 let pastCache = spoolrun_direct
@@ -14,9 +15,11 @@ enum SyncExtent: Sendable { case data, file, fileSystem }
 /// The calls for files that ``System`` makes. Each is as its manual page says: -1 with errno where it fails. Paths are
 /// relative to the open directory `at`. A test puts a simulated disk in its place, and overrides all of them.
 ///
-/// `@unchecked Sendable`: it has no state.
+/// `@unchecked Sendable`: it has no state but a lock.
 class Kernel: @unchecked Sendable {
   static let shared = Kernel()
+  /// Held while the umask of all threads is another one.
+  private let masking = Mutex(())
 
   /// openat(2). The same number never stands for two open files.
   func open(_ at: Int32, _ path: UnsafePointer<CChar>, _ flags: Int32, _ mode: mode_t) -> Int32 {
@@ -29,7 +32,17 @@ class Kernel: @unchecked Sendable {
   /// openat(2) with O_TMPFILE, for reading and writing.
   func openUnnamed(_ at: Int32, _ directory: UnsafePointer<CChar>) -> Int32 { spoolrun_open_unnamed(at, directory) }
   func close(_ file: Int32) -> Int32 { Glibc.close(file) }
-  func makeDirectory(_ at: Int32, _ path: UnsafePointer<CChar>, _ mode: mode_t) -> Int32 { mkdirat(at, path, mode) }
+  /// mkdirat(2), with just these permissions.
+  func makeDirectory(_ at: Int32, _ path: UnsafePointer<CChar>, _ mode: mode_t) -> Int32 {
+    if mode & 0o077 == 0 { return mkdirat(at, path, mode) }
+    // chmod(2) afterwards would take away the set-group-ID bit, by which a directory hands its group on: a user may not
+    // set it for another's group, nor a service with RestrictSUIDSGID=yes for any. Files state their modes themselves.
+    return masking.withLock { _ in
+      let mask = umask(0o777 & ~mode)
+      defer { umask(mask) }
+      return mkdirat(at, path, mode)
+    }
+  }
   func rename(
     _ at: Int32, _ from: UnsafePointer<CChar>, _ to: UnsafePointer<CChar>, _ manner: RenameManner
   ) -> Int32 {

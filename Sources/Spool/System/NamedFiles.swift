@@ -183,7 +183,7 @@ extension System {
 
   /// - Returns: whether it was missing.
   @discardableResult
-  func makeDirectoryIfMissing(_ at: Int32, _ path: Path) throws(SpoolError) -> Bool {
-    try orNil(makeDirectory(at, path), on: .fileExists) != nil
+  func makeDirectoryIfMissing(_ at: Int32, _ path: Path, mode: mode_t = 0o700) throws(SpoolError) -> Bool {
+    try orNil(makeDirectory(at, path, mode: mode), on: .fileExists) != nil
   }
 }

@@ -284,8 +284,9 @@ struct EntriesProgram {
     case .stopped: throw JobStop.cancelled
     // EX_DATAERR: the program's message is about the list.
     case .exited(65):
-      throw Failure(
-        .badEntries, ListProblems.safe(String(trimmed(String(decoding: outcome.output, as: UTF8.self)[...]))))
+      let hint = format == nil ? "; if the file itself is to be kept current: `--entries file`" : ""
+      let reason = trimmed(ListProblems.safe(String(decoding: outcome.output, as: UTF8.self))[...])
+      throw Failure(.badEntries, reason + hint)
     case .signalled:
       throw Failure(
         .badEntries,

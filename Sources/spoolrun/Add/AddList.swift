@@ -176,7 +176,6 @@ struct AddList {
   }
 }
 
-
 extension ListFormat: ExpressibleByArgument {}
 
 struct ListArguments: ParsableArguments {
@@ -194,8 +193,11 @@ struct ListArguments: ParsableArguments {
   @Flag(help: "Skip lines and options of a list that have no meaning here, instead of refusing the list.")
   var ignoreUnknown = false
 
-  func validate() throws {
-    guard let from, from.utf8.contains("://".utf8) else { return }
+  /// Whether ``from`` is a URL. Only `get` fetches a list itself.
+  var isRemote: Bool { from?.utf8.contains("://".utf8) ?? false }
+
+  private func refuseURL() throws {
+    guard isRemote, let from else { return }
     let url = shownURL(from)
     let name = url.utf8.reversed().prefix { $0 != 0x2F }.count
     if name == 0 {
@@ -218,6 +220,7 @@ struct ListArguments: ParsableArguments {
 
   func command(_ file: String, _ job: JobOptions<AllJobKeys>) throws -> AddList {
     try GivenJob.checked(by: "add") {
+      try refuseURL()
       var request = JobRequest()
       for (key, text) in job.given where !["output", JobKey.signature.name].contains(key.name) {
         if key.scope == .job, key.name != "root" {

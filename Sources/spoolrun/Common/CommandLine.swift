@@ -197,7 +197,8 @@ enum Suggestion {
     guard !word.utf8.contains(0x2F), access(word, F_OK) != 0 else { return nil }
     let command = command(for: word, among: commands)
     // Of a single word, the default command says that it is no spool.
-    if command == nil, arguments.count == 1 || arguments[1].begins(with: "-") { return nil }
+    let asks = arguments.contains("--help") || arguments.contains("-h")
+    if command == nil, !asks, arguments.count == 1 || arguments[1].begins(with: "-") { return nil }
     let hint = command.map { "; did you mean `spoolrun \($0)`?" } ?? "; see `spoolrun --help`"
     return "\(escaped(word)): no such command, and no spool of this name\(hint)"
   }

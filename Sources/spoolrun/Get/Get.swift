@@ -6,15 +6,16 @@ internal import SpoolWorker
 internal import Transfer
 
 /// The keys that options of `get` set. The place of the file is `-o`'s, its spool has neither keys for signatures
-/// nor lists of pieces, and the patience is that of the person.
+/// nor lists of pieces; the patience is that of the person, and the rate that of the whole command.
 enum GetJobKeys: JobKeySelection {
   static let keys = JobKey.ofJobs.filter {
-    !["url", "output", "root", "signature", "pieces", "patience"].contains($0.name)
+    !["url", "output", "root", "signature", "pieces", "patience", "limit-rate"].contains($0.name)
   }
 
   static func help(_ key: JobKey) -> String {
     switch key.name {
     case "mode": key.help.replacing("(default: 600)", with: "(default: by the umask)")
+    case "connections": key.help.replacing("the worker's", with: "1, up to 4 for a single slow file: see spoolrun(1)")
     case "resolve": key.help.replacing("the spool's hook `resolve`", with: "your hook `resolve`")
     default: key.help
     }
@@ -27,9 +28,9 @@ struct Get: ParsableCommand {
     abstract: "Downloads files into the current directory, now.",
     discussion: """
       Each URL is one file; with -o FILE, several URLs are mirrors of it. It stays until the file is there, and tries \
-      again what may pass. The same command continues an interrupted download, and does nothing if the file is there \
-      and is what its receipt says. What is not complete is in the directory .spoolrun beside the file; it is removed \
-      when all is done.
+      again what may pass; a server that cannot be reached at first, only with --patience. The same command continues \
+      an interrupted download, and does nothing if the file is there and is what its receipt says. What is not \
+      complete is in the directory .spoolrun beside the file; it is removed when all is done.
       """)
 
   @Argument(help: ArgumentHelp("URL of a file.", valueName: "url"))
@@ -44,6 +45,11 @@ struct Get: ParsableCommand {
   var output: String?
 
   @OptionGroup var job: JobOptions<GetJobKeys>
+
+  @Option(
+    help: ArgumentHelp(
+      "Maximum bytes per second of all files together, such as 2M, or '2M 08:00-23:00, none'.", valueName: "rate"))
+  var limitRate: String?
 
   @Option(
     name: .customLong("cacert"),
@@ -83,15 +89,36 @@ struct Get: ParsableCommand {
     if let patience, duration(patience) == nil {
       throw ValidationError("--patience must be a time from 1s to 365d, such as 2h")
     }
+    var options = WorkerOptions()
+    do throws(Defect) { try options.setLimitRate(limitRate) } catch {
+      throw ValidationError("--limit-rate \(error.reason)")
+    }
     if output?.isEmpty ?? false { throw ValidationError("--output needs the name of a file or directory") }
     if once, patience != nil { throw ValidationError("--once and --patience cannot be used together") }
   }
 
-  func run() throws {
+  mutating func run() throws {
     let location = try PersonalSpool.become(ownerOf: self.spool)
+    try fetchList(location)
     let items = try GetPlan(urls: login.added(to: urls), list: list, output: output, given: job.given).items()
     let status = try fetch(items, location)
     if status != .success { throw status.code }
+  }
+
+  /// Fetches a list that `--from` names by its URL to where its files go, which are below its URL.
+  private mutating func fetchList(_ location: String) throws {
+    let isPlace = output.map { $0.ends(with: "/") || isDirectory($0) } ?? true
+    // What is wrong with the other arguments is said of a list in a file, too.
+    guard list.isRemote, let url = list.from, urls.isEmpty, isPlace else { return }
+    var fetched = list
+    list = try ListArguments.parse([])
+    let items = try GetPlan(urls: [url], list: list, output: output, given: job.given).items()
+    let status = try fetch(items, location)
+    if status != .success { throw status.code }
+    let place = URLText(url).place
+    fetched.base = fetched.base ?? place.utf8.lastIndex(of: UInt8(ascii: "/")).map { String(place[...$0]) }
+    fetched.from = items[0].shown
+    list = fetched
   }
 
   /// - Parameters:
@@ -154,6 +181,7 @@ struct Get: ParsableCommand {
     // The person has written the scheme. Redirects lead to http and https only.
     options.protocols = Set(Scheme.allCases)
     options.userAgent = "spoolrun/\(Spoolrun.configuration.version)"
+    try options.setLimitRate(limitRate)
     options.endsWhenDone = !once
     options.countsEachFailure = job.text("attempts") != nil
     options.expectsMistakes = patience == nil && !options.countsEachFailure

@@ -179,6 +179,12 @@ enum GetEnd: Equatable {
   /// Whether only another command can help.
   var isMistake: Bool { if case .failed = self { true } else { false } }
 
+  /// Whether it failed at a server that has never answered.
+  private var isUnreached: Bool {
+    guard case .failed(let problem?) = self else { return false }
+    return [FailureCode.resolve, .connect, .tls].contains { $0.rawValue == problem.code }
+  }
+
   /// - Parameter now: for a terminal, where times are told from now on; nil for a log.
   func line(now: Timestamp?, _ look: Look) -> StyledLine {
     var line = StyledLine(look)
@@ -193,7 +199,9 @@ enum GetEnd: Equatable {
     case .failed(let problem) where problem?.code == FailureCode.outputExists.rawValue:
       line.append("exists, and nothing shows that it is this file", .red)
       line.append(": remove it, or use --overwrite")
-    case .failed(let problem): append(problem, .red)
+    case .failed(let problem):
+      append(problem, .red)
+      if isUnreached { line.append("; with --patience TIME it waits for the server") }
     case .retrying(_, let problem):
       append(problem, .yellow)
       // Data that does not match is set aside.
@@ -212,9 +220,7 @@ enum GetEnd: Equatable {
   var advice: String? {
     switch self {
     case .failed(let problem?) where problem.code != FailureCode.outputExists.rawValue:
-      let isUnreached = [FailureCode.resolve, .connect, .tls].contains { $0.rawValue == problem.code }
-      return Advice(for: problem.code).text + " The same command tries again"
-        + (isUnreached ? "; with --patience it waits for the server." : ".")
+      return Advice(for: problem.code).text + " The same command tries again."
     case .retrying(_, let problem?):
       let advice = Advice(for: problem.code)
       return advice.isUrgent ? advice.text : nil

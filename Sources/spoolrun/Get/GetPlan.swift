@@ -16,8 +16,8 @@ struct GetPlan {
     let place = GetPlace(output, isDirectory: isDirectory)
     if let output, output == "-" || place.name != nil && leadsToStream(output, place) {
       throw refusal(
-        "-o \(escaped(output)): nothing of a file is shown before all of it is verified: use -o FILE, and then cat FILE"
-      )
+        "-o \(escaped(output)): nothing of a file is shown before all of it is verified: "
+          + "`spoolrun get -o FILE URL && tar xzf FILE`")
     }
     try GivenJob.checked(by: "get") { if list.from == nil { try list.refuseWithoutFile() } }
     if urls.isEmpty, list.from == nil, given.isEmpty, place.name == nil {
@@ -208,7 +208,8 @@ struct GetItem {
   /// the same job.
   var job: JobName {
     if let known { return known }
-    let source = asked.urls.first?.text ?? asked.resolve.map { "resolve: \($0.text)" } ?? ""
+    let url = asked.urls.first.map { URLText($0.text).withoutPassword }
+    let source = url ?? asked.resolve.map { "resolve: \($0.text)" } ?? ""
     return JobName(like: name, suffix: "-" + PayloadName.fingerprint(of: [source, path]).prefix(16))
   }
 

@@ -38,7 +38,7 @@ struct LoginOptions: ParsableArguments {
     }
     let parts = user.split(at: ":", maxSplits: 1, omittingEmptySubsequences: false).map { String($0) }
     guard let password = parts.count == 2 ? parts[1] : Terminal.password(of: user) else {
-      throw ExitStatus.refusal("--user needs NAME:PASSWORD", by: "get")
+      throw ExitStatus.refusal("--user needs NAME:PASSWORD without a terminal; --netrc is safer", by: "get")
     }
     let login = "\(percentEncoded(parts[0], keeping: "")):\(percentEncoded(password, keeping: ""))@"
     return urls.map { url in
@@ -56,7 +56,7 @@ enum ForeignOption {
     (["-O", "--output-document", "--remote-name-all"], "the URL names the file; -o FILE gives another name"),
     (["-P", "-d", "--directory-prefix", "--output-dir", "--dir", "--directory"], "-o DIR/ names the directory"),
     (["-j", "-Z", "--jobs", "--parallel"], "several files are fetched at a time anyway: leave this out"),
-    (["--checksum"], "--sha256 HEX, or another digest by its name"),
+    (["--checksum", "--checksums"], "--sha256 HEX, or another digest by its name"),
     (["-i", "--input-file"], "--from FILE reads a list"),
     (["-b", "--background"], "`spoolrun add URL` leaves a file to a worker in the background"),
     (["-x"], "--proxy URL is for a proxy, --connections N for several connections"),
@@ -69,13 +69,24 @@ enum ForeignOption {
     (["-nc", "--no-clobber"], "what is there already is never fetched again: leave this out"),
     (["-r", "-m", "-p", "--recursive", "--mirror"], "no web site is crawled; --from FILE gets the files of a list"),
     (["-A", "-U"], "--user-agent TEXT"), (["-e"], "--referer URL"), (["-t", "--retry"], "--tries N"),
+    (["--netrc-file"], "-n reads ~/.netrc; `netrc: FILE` in ~/.config/spoolrun/defaults names another"),
+    (["--ask-password", "--http-user", "--http-password"], "-u NAME asks a terminal for the password"),
+    (["--load-cookies", "--cookie"], "`cookies: FILE` in ~/.config/spoolrun/defaults, or -H 'Cookie: NAME=VALUE'"),
+    (["--create-dirs"], "missing directories are made anyway: leave this out"),
+    (["--max-speed", "--max-download-limit"], "--limit-rate RATE"), (["-R", "--remote-time"], "--times"),
+    (["-I", "-X", "--head", "--request"], "files are fetched, and nothing else; curl(1) can ask otherwise"),
     (["-T", "--connect-timeout", "--max-time", "--read-timeout"], "--timeout TIME"),
   ]
 
   /// What people expect of other commands.
-  private static let expected = [
-    (command: "init", option: "--group", answer: "SEVERAL USERS in spool(5) says how a group drops jobs"),
-    (command: "run", option: "--mail", answer: "cron(8) mails what it prints; the hook failed-mail, each failure"),
+  private static let expected: [(commands: Set<String>, options: Set<String>, answer: String)] = [
+    (["init"], ["--group"], "SEVERAL USERS in spool(5) says how a group drops jobs"),
+    (["run"], ["--mail"], "cron(8) mails what it prints; the hook failed-mail, each failure"),
+    (
+      ["add", "subscribe"], ["-u", "--user", "-n", "--netrc", "--netrc-file", "--http-user"],
+      "write `netrc: FILE` into SPOOL/defaults, or use a URL such as https://NAME:PASSWORD@host/file"
+    ),
+    (["add", "subscribe"], ["-x", "--proxy"], "write `proxy: URL` into SPOOL/defaults"),
   ]
 
   /// Exits with status 64, after a line that says what to write instead.
@@ -84,7 +95,8 @@ enum ForeignOption {
     guard let command = arguments.first else { return }
     for argument in arguments.prefix(while: { $0 != "--" }).dropFirst() {
       let name = String(argument.prefix(before: "="))
-      let other = expected.first { $0.command == command && $0.option == name }.map { ($0.option, $0.answer) }
+      let row = expected.first { $0.commands.contains(command) && $0.options.contains(name) }
+      let other = row.map { (name, $0.answer) }
       guard let (option, answer) = other ?? (["get", "add"].contains(command) ? answer(to: argument) : nil) else {
         continue
       }

@@ -1,6 +1,7 @@
 internal import ArgumentParser
 internal import Glibc
 internal import Spool
+internal import SpoolStatus
 internal import SystemPackage
 
 struct Wait: ParsableCommand {
@@ -26,7 +27,7 @@ struct Wait: ParsableCommand {
 
   @Argument(
     help: ArgumentHelp(
-      "Jobs, as name, its beginning, a pattern such as 'a*', directory/name or the path of the job's own file.",
+      "Jobs, as name, its beginning, a pattern such as 'a*', or directory/name; or their files, as name or path.",
       valueName: "name"),
     completion: JobNameCompletion.kind)
   var names: [String] = []
@@ -47,8 +48,7 @@ struct Wait: ParsableCommand {
     try NamedSpool.refuse(among: names, of: "wait", spool)
     let spools = try self.spool.openAll(for: .reading, done: !all)
     let jobs: [(Spool, [FileName]?)] =
-      try all
-      ? spools.map { ($0, nil) } : MeantJobs.by(names, in: spools, Directory.ofJobs).map { ($0.spool, $0.names) }
+      try all ? spools.map { ($0, nil) } : MeantJobs.by(names, in: spools, Directory.ofJobs).map { try Self.jobs($0) }
     for (spool, names) in jobs {
       for name in names ?? [] {
         guard try ExitStatus.reporting("wait", { try JobSearch(spool).isOrder(name) }) else { continue }
@@ -56,6 +56,29 @@ struct Wait: ParsableCommand {
       }
     }
     try JobsWaitedFor.wait(for: jobs, timeout: timeout)
+  }
+
+  /// The jobs of this name, or else the one whose output it names, below the output root or by the path of the file.
+  private static func jobs(_ meant: MeantJobs) throws -> (Spool, [FileName]?) {
+    try ExitStatus.reporting("wait") {
+      let (spool, name) = (meant.spool, String(decoding: meant.name.bytes, as: UTF8.self))
+      let isThere = try meant.isAnyThere()
+      if isThere || meant.directory != nil { return (spool, meant.names) }
+      let here = (try? realPath(".")) ?? ""
+      func path(_ path: String) -> String {
+        (try? realPath(path)) ?? (path.begins(with: "/") ? path : "\(here)/\(path)")
+      }
+      let (place, files) = (path(name), path("\(spool.location)/\(Directory.files.rawValue)"))
+      let found = try JobSearch(spool).firstJob { job in
+        let (receipt, asked) = (job.journal.publication.receipt, job.request)
+        let last = asked.urls.first.flatMap { URLText($0.text).lastName }.map { String($0) }
+        guard let output = receipt?.output ?? asked.outputText(named: last) else { return false }
+        var root = receipt?.directory ?? files
+        if receipt == nil, let named = asked.root { root = (try? NamedRoots(spool).target(of: named.text)) ?? root }
+        return output.exact == name.exact || "\(root)/\(output)".exact == place.exact
+      }
+      return (spool, found.map { [$0.place.job] } ?? meant.names)
+    }
   }
 }
 
@@ -120,7 +143,8 @@ struct JobsWaitedFor {
     for var job in jobs {
       switch try end(of: &job) {
       case .done: break
-      case .failed: tell(job.name, "was given up: `spoolrun status` says why")
+      case .failed:
+        tell(job.name, "was given up: `\(ShellWords.command("explain", job.name, of: spool.location))` says why")
       case .gone: tell(job.name, "no such job in \(escaped(spool.location)), or no more")
       case nil: waiting.append(job)
       }
@@ -188,7 +212,7 @@ struct JobsWaitedFor {
     guard isSettled else { return false }
     if try isAnyJob(in: [.failed]) {
       areDone = false
-      Terminal.error("jobs were given up: `spoolrun status` names them")
+      Terminal.error("jobs were given up: `spoolrun status --spool \(escaped(spool.location))` names them")
     }
     return true
   }

@@ -12,6 +12,8 @@ struct FetchedFiles: Sendable {
   /// Where the files are now; nil for where they were fetched to.
   let directory: String?
   let isVerbose: Bool
+  /// Whether what is wrong is fetched again.
+  let refetches: Bool
   let progress: VerifyProgress
 
   private let here = (try? realPath(".")) ?? ""
@@ -32,7 +34,8 @@ struct FetchedFiles: Sendable {
     switch check {
     case .missing:
       flaw =
-        "missing" + (directory == nil ? "; `spoolrun clean` in \(escaped(receipt.directory ?? "")) forgets it" : "")
+        directory != nil || refetches
+        ? "missing" : "missing; `spoolrun clean` in \(escaped(receipt.directory ?? "")) forgets it"
     case .changed(let mismatch): flaw = "changed: \(mismatch.text)"
     case .unreadable(let error): flaw = "unreadable: \(error.errno)"
     case .present, .sound:
@@ -74,6 +77,7 @@ struct FetchedFiles: Sendable {
       }
       do {
         ends.append(try get.fetch(items, location))
+        if ends.last == .success { for item in items { Terminal.print("\(escaped(item.shown)): fetched again") } }
       } catch let status as ExitCode {
         ends.append(ExitStatus(rawValue: status.rawValue) ?? .givenUp)
       }

@@ -105,7 +105,8 @@ struct Verify: ParsableCommand {
     _ files: [GetRecords.Fetched], _ lists: [(spool: Spool, receipts: ReceiptList)], _ progress: VerifyProgress
   ) -> Found {
     var (rest, found, picture) = (files[...], Found(), VerifyPicture())
-    let fetchedFiles = FetchedFiles(directory: directory, isVerbose: verbose, progress: progress)
+    let fetchedFiles = FetchedFiles(
+      directory: directory, isVerbose: verbose, refetches: refetch, progress: progress)
     report(calls({ rest.popFirst() }, progress, fetchedFiles.answer), progress, &picture, &found)
     for (spool, receipts) in lists {
       report(calls({ receipts.next() }, progress, answers(spool, progress)), progress, &picture, &found)

@@ -98,6 +98,32 @@ import Testing
     #expect(both.status == .exited(1) && server.requests(for: "/500").count == 2, "tried again at once: \(both)")
   }
 
+  @Test func `a server that cannot be reached ends it, and the way to wait is told`() async throws {
+    let result = try await get("http://127.0.0.1:9/a")
+    #expect(result.status == .exited(1) && result.errors.contains("connect: "), "\(result)")
+    #expect(result.errors.contains("; with --patience TIME it waits for the server"), "\(result)")
+    #expect(try await spoolrun("get", "--help").output.contains("up to 4 for"))
+  }
+
+  @Test func `a list is fetched, and then its files from beside it`() async throws {
+    let digest = hex8(independentCRC32(Array("payload\n".utf8)))
+    let server = try ScriptedServer { request, reply in
+      if request.target == "/404/list.sfv" { return try reply.respond("404 Not Found", body: []) }
+      let text = request.target.hasPrefix("/d/list.sfv") ? "a \(digest)\nb/c \(digest)\n" : "payload\n"
+      try reply.respond("200 OK", body: Array(text.utf8))
+    }
+    let missing = try await get("--from", server.url("/404/list.sfv"), "-o", "set/")
+    #expect(missing.status == .exited(1) && missing.errors.contains("set/list.sfv: http-404"), "\(missing)")
+    #expect(fileStatus("\(here)/set/.spoolrun") == nil)
+    for _ in 0..<2 {
+      let result = try await get("--from", server.url("/d/list.sfv?x=y"), "-o", "set/")
+      #expect(result.status == .exited(0), "\(result)")
+    }
+    #expect(filesBelow("\(here)/set").sorted() == ["a", "b/c", "list.sfv"] && server.requests(for: "/d/a").count == 1)
+    let two = try await get("--from", server.url("/d/list.sfv"), server.url("/a"))
+    #expect(two.status == .exited(64) && two.errors.contains("either a list by --from, or URLs"), "\(two)")
+  }
+
   @Test func `a wrong digest publishes nothing, and the right one then does`() async throws {
     let server = try simpleServer()
     let wrong = try await get("--once", "--crc32", "00000000", server.url("/a"))

@@ -15,6 +15,8 @@ import Testing
     ("-b", "spoolrun add"), ("--input-file=x", "--from"), ("-P", "-o DIR/"), ("-x", "--proxy"), ("-k", "--cacert"),
     ("-nc", "never fetched again"), ("-N", "--overwrite"), ("--dir=x", "-o DIR/"), ("-d", "-o DIR/"),
     ("-j4", "leave this out"), ("--checksum=x", "--sha256"),
+    ("--netrc-file=x", "netrc: FILE"), ("--ask-password", "-u NAME"), ("--load-cookies=x", "cookies: FILE"),
+    ("-R", "--times"), ("--max-speed=1M", "--limit-rate"), ("-I", "curl(1)"), ("-X", "curl(1)"),
   ])
   func `an option of theirs is answered in one line, and nothing is done`(option: String, word: String) async throws {
     let server = try simpleServer()
@@ -51,6 +53,27 @@ import Testing
     #expect(server.requests.last?.value("Authorization") == "Basic dXMzcjpzM2MvckB0")
   }
 
+  @Test func `another password of a user does not make it another file`() async throws {
+    let server = try simpleServer()
+    #expect(try await get("-u", "us3r:wr0ng", server.url("/a")).status == .exited(0))
+    let again = try await get("--user=us3r:r1ght", server.url("/a"))
+    #expect(again.status == .exited(0) && again.errors.contains("is there already"), "\(again)")
+    #expect(server.requests.count == 1)
+    let other = try await get("--user=other:r1ght", server.url("/a"))
+    #expect(other.status == .exited(1), "this user may have another file there: \(other)")
+  }
+
+  @Test func `a limit of the rate is for all files together`() async throws {
+    let server = try ScriptedServer { _, reply in
+      try reply.respond("200 OK", body: [UInt8](repeating: 1, count: 400_000))
+    }
+    let began = ContinuousClock.now
+    let result = try await start(["--limit-rate", "500k"] + (0..<5).map { server.url("/\($0)") }).result()
+    #expect(result.status == .exited(0) && ContinuousClock.now - began > .seconds(2), "\(result)")
+    let wrong = try await get("--limit-rate", "fast", server.url("/0"))
+    #expect(wrong.exitStatus == 64 && wrong.errors.contains("--limit-rate "), "\(wrong)")
+  }
+
   @Test(.enabled("needs tmux(1)") { try await Need.tmux.isMet() })
   func `a terminal is asked for the password, and does not show it`() async throws {
     let server = try simpleServer()
@@ -71,10 +94,11 @@ import Testing
     #expect(server.requests(for: "http://files.invalid/a").count == 1)
   }
 
-  @Test(arguments: [["-o", "-", "http://127.0.0.1:9/a"], ["--user", "u", "http://127.0.0.1:9/a"]])
-  func `what cannot be done is refused`(arguments: [String]) async throws {
-    let result = try await start(arguments).result()
+  @Test(arguments: [("-o", "-", "`spoolrun get -o FILE URL && tar xzf FILE`"), ("--user", "u", "--netrc")])
+  func `what cannot be done is refused`(option: String, value: String, instead: String) async throws {
+    let result = try await get(option, value, "http://127.0.0.1:9/a")
     #expect(result.exitStatus == 64 && result.errors.contains("see `spoolrun get --help`"), "\(result)")
+    #expect(result.errors.contains(instead), "\(result)")
   }
 
   @Test(arguments: [
@@ -82,7 +106,9 @@ import Testing
     (["url"], "missing expected"),
     (["status", "--json", "--metrics"], "--metrics and"), (["hold", "-x"], "-x: unknown option"),
     (["run", "--jobs", "x"], "the value 'x'"), (["init", "--group", "x"], "--group: SEVERAL USERS"),
-    (["run", "--mail=x"], "--mail: cron(8)"),
+    (["run", "--mail=x"], "--mail: cron(8)"), (["nonsense", "--help"], "nonsense: no such command"),
+    (["add", "--user", "a:b", "u"], "--user: write `netrc: FILE` into SPOOL/defaults"),
+    (["subscribe", "-n", "u"], "-n: write `netrc: FILE` into SPOOL/defaults"),
   ])
   func `all errors in a command line have one look`(arguments: [String], start: String) async throws {
     let result = try await spoolrun(arguments)

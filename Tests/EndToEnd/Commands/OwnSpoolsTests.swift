@@ -122,6 +122,7 @@ import Testing
     #expect(server.requests.count == 3)
     let mended = try await command("verify", "--refetch")
     #expect(mended.status == .exited(0) && server.requests.count == 5, "\(mended)")
+    #expect(mended.output.contains("d/c: missing\n") && mended.output.contains("d/c: fetched again\n"), "\(mended)")
     #expect(try bytes("a") == Array("payload\n".utf8) && bytes("d/c") == Array("payload\n".utf8))
     #expect(fileStatus("\(here)/a").map { $0.st_mode & 0o777 } == 0o600)
     #expect(try await command("verify").status == .exited(0) && fileStatus(spool) == nil)

@@ -24,6 +24,21 @@ import Testing
     #expect(result.status == .exited(0) && result.output + result.errors == "")
   }
 
+  @Test func `the file of a job names it, too`() async throws {
+    let (spool, server) = (try TemporarySpool(), try simpleServer())
+    try spool.drop("a", "url: \(server.url("/x"))\noutput: sub/six.bin\n")
+    try spool.drop("b", "url: \(server.url("/m.bin"))\n")
+    let names = ["sub/six.bin", "m.bin", spool.path("files/m.bin")]
+    for name in names {
+      let time = try await wait(spool, "--timeout", "1s", name).result()
+      #expect(time.status == .exited(75) && time.errors.contains("is not done after 1s"), "\(time)")
+    }
+    #expect(try await spoolrun("--once", spool.root).status == .exited(0))
+    for name in names { #expect(try await wait(spool, name).result().status == .exited(0), "\(name)") }
+    let none = try await wait(spool, "sub/seven.bin").result()
+    #expect(none.status == .exited(1) && none.errors.contains("no such job"), "\(none)")
+  }
+
   @Test func jobsThatAreNotDone() async throws {
     let (spool, server) = (try TemporarySpool(), try simpleServer())
     try spool.drop("bad", server.url("/404") + "\n")
@@ -38,7 +53,8 @@ import Testing
     #expect(try await spoolrun("--once", spool.root).status == .exited(1))
     let result = try await waiting.result()
     #expect(result.status == .exited(1), "\(result)")
-    #expect(result.errors.contains("bad: was given up") && result.errors.contains("later: no such job"), "\(result)")
+    #expect(result.errors.contains("bad: was given up: `spoolrun explain --spool \(spool.root) bad` says why"))
+    #expect(result.errors.contains("later: no such job"), "\(result)")
     let failed = try await wait(spool, "--all").result()
     #expect(failed.status == .exited(1) && failed.errors.contains("jobs were given up"), "\(failed)")
     try spool.drop("later", server.url("/x") + "\n")

@@ -20,6 +20,17 @@ import Testing
     #expect(permissions(spool.path("done/a")) == 0o600, "the receipt is nobody else's")
   }
 
+  /// Else a group that may read `files` could not read what is below a new directory.
+  @Test func `new directories hand on their group`() async throws {
+    let server = try simpleServer()
+    let spool = try TemporarySpool()
+    try #require(chmod(spool.path("files"), 0o2750) == 0)
+    try spool.drop("a", "url: \(server.url("/a"))\noutput: made/deep/a\nmode: 640\n")
+    #expect(try await spoolrun("--once", spool.root).status == .exited(0))
+    #expect(permissions(spool.path("files/made")) == 0o2750 && permissions(spool.path("files/made/deep")) == 0o2750)
+    #expect(permissions(spool.path("files/made/deep/a")) == 0o640)
+  }
+
   @Test func `defaults have it for all, and a job for itself`() async throws {
     let server = try simpleServer()
     let spool = try TemporarySpool()

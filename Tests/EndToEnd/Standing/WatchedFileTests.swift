@@ -28,6 +28,14 @@ import Testing
     #expect(spool.names("done").count == 2 && spool.names("tmp") == [] && spool.names("partial") == [])
   }
 
+  @Test func `who subscribes to a file as to a list is told how`() async throws {
+    let (server, spool) = (try FeedServer("one"), try TemporarySpool())
+    try spool.order("geo", "url: \(server.url("/list.mmdb"))\nevery: 1d\n")
+    let result = try await spool.once()
+    let reason = "neither a URL nor `key: value`; if the file itself is to be kept current: `--entries file`;"
+    #expect(result.status == .exited(75) && result.errors.contains(reason), "\(result)")
+  }
+
   @Test func `a version that is known is not fetched, whatever the server thinks of conditions`() async throws {
     let body = Array("one".utf8)
     let server = try ScriptedServer { _, reply in try reply.respond("200 OK", ["ETag: \"1\""], body: body) }
