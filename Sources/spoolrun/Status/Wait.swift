@@ -63,7 +63,7 @@ struct Wait: ParsableCommand {
     try ExitStatus.reporting("wait") {
       let (spool, name) = (meant.spool, String(decoding: meant.name.bytes, as: UTF8.self))
       let isThere = try meant.isAnyThere()
-      if isThere || meant.directory != nil { return (spool, meant.names) }
+      if isThere || meant.directory ?? .files != .files { return (spool, meant.names) }
       let here = (try? realPath(".")) ?? ""
       func path(_ path: String) -> String {
         (try? realPath(path)) ?? (path.begins(with: "/") ? path : "\(here)/\(path)")

@@ -102,7 +102,7 @@ import Testing
     let result = try await get("http://127.0.0.1:9/a")
     #expect(result.status == .exited(1) && result.errors.contains("connect: "), "\(result)")
     #expect(result.errors.contains("; with --patience TIME it waits for the server"), "\(result)")
-    #expect(try await spoolrun("get", "--help").output.contains("up to 4 for"))
+    #expect(try await spoolrun("get", "--help").output.contains("for a single slow file"))
   }
 
   @Test func `a list is fetched, and then its files from beside it`() async throws {
