@@ -208,7 +208,10 @@ package final class Spool: Sendable {
   /// The names of a job's file in a directory. They may have any number, see ``JobSearch/number(ofTry:)``, or none.
   func names(of status: FileStatus, like job: JobName, in directory: Directory) throws(SpoolError) -> [FileName] {
     // A person may have left the owner on, also of a job that was claimed by such a name.
-    func bare(_ name: FileName) -> FileName { ClaimName(name).map { bare($0.job.fileName) } ?? name }
+    func bare(_ name: FileName) -> FileName {
+      guard let claim = ClaimName(name), claim.owner != nil else { return name }
+      return bare(claim.job.fileName)
+    }
     let stream = try stream(directory)
     let job = JobName(unchecked: bare(job.fileName))
     var names: [FileName] = []

@@ -14,15 +14,15 @@ final class SimulatedDisk {
     /// What is on the disk of ``bytes``.
     var durableBytes: [UInt8] = []
     /// Ranges that a failed flush has lost: they are read as they were written, and never get to the disk.
-    fileprivate var lost: [Range<Int>] = []
+    var lost: [Range<Int>] = []
     /// The next flush reports a failed write.
-    fileprivate var owesError = false
+    var owesError = false
     /// It was emptied, and has fewer bytes than are on the disk.
-    fileprivate var isRewritten = false
+    var isRewritten = false
     /// By name; each has the number of its creation, in whose order it is listed.
     var entries: [[UInt8]: (inode: Inode, order: UInt64)] = [:]
     /// The names that came, oldest first, also those that have gone since.
-    fileprivate var arrivals: [(order: UInt64, name: [UInt8])] = []
+    var arrivals: [(order: UInt64, name: [UInt8])] = []
     var durableEntries: [[UInt8]: Inode] = [:]
     /// Of a directory.
     fileprivate(set) unowned var parent: Inode?
@@ -577,37 +577,5 @@ final class SimulatedDisk {
       enter(entry, inode, name)
       settle(entry, &seen, &random)
     }
-  }
-}
-
-extension SimulatedDisk.Inode {
-  /// Its bytes get to the disk, but for those that are lost.
-  fileprivate func flush() {
-    var disk = bytes
-    for range in lost {
-      for index in range where index < disk.count { disk[index] = index < durableBytes.count ? durableBytes[index] : 0 }
-    }
-    durableBytes = disk
-  }
-
-  fileprivate func losePages() {
-    let differs = bytes.indices.filter { $0 >= durableBytes.count || bytes[$0] != durableBytes[$0] }
-    if let first = differs.first, let last = differs.last { lost.append(first..<last + 1) }
-  }
-
-  /// What is written again can get to the disk.
-  fileprivate func keepLost(outside written: Range<Int>) {
-    lost = lost.flatMap { Self.parts(of: $0, outside: written) }
-  }
-
-  private static func parts(of range: Range<Int>, outside written: Range<Int>) -> [Range<Int>] {
-    var parts: [Range<Int>] = []
-    if range.lowerBound < written.lowerBound {
-      parts.append(range.lowerBound..<min(range.upperBound, written.lowerBound))
-    }
-    if written.upperBound < range.upperBound {
-      parts.append(max(range.lowerBound, written.upperBound)..<range.upperBound)
-    }
-    return parts
   }
 }

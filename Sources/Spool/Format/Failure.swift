@@ -152,7 +152,9 @@ package enum FailureCode: String, CaseIterable, Sendable {
     case .badEntries:
       Row(
         .temporary, .job, "The list of a subscription cannot be read.",
-        "The list cannot be read: check link and format; to keep the file itself current: `subscribe --entries file`."
+        """
+        The list cannot be read: check link and format; to keep the file itself current: `subscribe --entries file`.
+        """
       ) { ($0.needsURL, $0.isAnswer) = (true, true) }
     case .rejected:
       Row(.temporary, .job, "The verify hook rejected the file.", Self.unverified) { $0.isMismatch = true }

@@ -581,8 +581,8 @@ extension Attempt {
 
   private func tellGivenUp(_ job: FileName, _ record: Fields) async {
     reached(.transferred)
-    let first = claim.history.attempts.firstStarted
-    let seconds = max(0, Timestamp.now().seconds - (first ?? account.began).seconds)
+    let began = claim.history.attempts.firstStarted ?? account.began
+    let seconds = max(0, Timestamp.now().seconds - began.seconds)
     await environment.tellFailed(job, record, of: claim.text.request, seconds: seconds, hooks)
   }
 
