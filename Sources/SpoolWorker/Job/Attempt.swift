@@ -243,9 +243,8 @@ extension Attempt {
   private func doubtMove(_ problem: any Error) -> AttemptEnd {
     let fate: AttemptEnd.Fate = [.done: .done, .failed: .givenUp][claim.endDirectory] ?? .waiting
     // A full disk stops no other job.
-    guard fate != .done, (problem as? SpoolError)?.isLackOfSpace == true else {
-      return AttemptEnd(fate, problem: problem)
-    }
+    let isFull = (problem as? SpoolError)?.isLackOfSpace == true
+    if fate == .done || !isFull { return AttemptEnd(fate, problem: problem) }
     log(Event("broken", .error, job: name, Fields().with("reason", "\(problem)")))
     return AttemptEnd(fate)
   }
