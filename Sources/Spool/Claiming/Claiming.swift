@@ -142,8 +142,10 @@ extension Claims {
     if isSound { try noteArrival(&candidate, text) }
     if !candidate.isNamed {
       // Before the rename: with the time of its last change, a claim would look like a dead worker's to others
-      // (``Leases/beat(of:)``), which would take also a frozen worker's at once.
-      if spool.isWorkersOwn(candidate.status) { try spool.touch(candidate.lock) }
+      // (``Leases/beat(of:)``), which would take also a frozen worker's at once. But a dead worker's that may not be
+      // changed (chattr(1)) cannot be moved either, and would seem to have a live owner.
+      let mayMove = candidate.isOurs || candidate.origin != .cur || candidate.formerOwner == .mayWake
+      if mayMove, spool.isWorkersOwn(candidate.status) { try spool.touch(candidate.lock) }
       do throws(SpoolError) {
         try spool.system.rename(spool.root, source, target)
       } catch  where error.isImmovable {
