@@ -6,6 +6,8 @@ internal import SystemPackage
 package final class SnapshotReader {
   private let spool: Spool
   private let limit: Int
+  /// A spool may have a hundred thousand paused jobs, and people look each second.
+  private static let countedRead = 1000
   private let receipts: Int
   private let now: Timestamp
   private let defaults: JobRequest
@@ -114,12 +116,12 @@ package final class SnapshotReader {
     return Array((best + more).sorted(by: precedes).prefix(count))
   }
 
-  /// Counts those that are not read any further, each as a job or as a standing order.
+  /// Counts those that are not read any further, the first ``Self/countedRead`` each as a job or as a standing order.
   private func count(
     _ names: some Sequence<FileName>, _ state: JobState, in directory: Directory
   ) throws(SpoolError) {
-    for name in names {
-      if try JobSearch(spool).isStandingOrder(directory, name) {
+    for (index, name) in names.enumerated() {
+      if index < Self.countedRead, try JobSearch(spool).isStandingOrder(directory, name) {
         snapshot.orderCount += 1
       } else {
         snapshot.counts[state, default: 0] += 1

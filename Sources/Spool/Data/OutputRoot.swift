@@ -107,8 +107,12 @@ package final class OutputRoot {
   }
 
   private func make(_ path: Path, in parent: OpenDirectory, _ mode: PayloadMode?) throws(SpoolError) -> OpenDirectory {
-    try spool.system.makeDirectoryIfMissing(parent.number, path, mode: mode?.ofDirectories ?? 0o700)
+    let isMade = try spool.system.makeDirectoryIfMissing(parent.number, path, mode: mode?.ofDirectories ?? 0o700)
     let made = try enter(path, in: parent)
+    // A default ACL of the directory above it takes permissions away (acl(5)).
+    if isMade, let mode, made.identity.permissions & 0o777 != mode.ofDirectories {
+      try made.file.setPermissions(mode.ofDirectories | made.identity.permissions & 0o2000)
+    }
     // A directory that was removed may have had this inode's number.
     durable.remove(made.identity.file)
     return made

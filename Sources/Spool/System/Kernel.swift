@@ -12,14 +12,18 @@ enum RangeLock: Sendable { case exclusive, shared, none }
 
 enum SyncExtent: Sendable { case data, file, fileSystem }
 
+/// Held while the umask of all threads is another one.
+private let masking = Mutex(())
+
+/// Starts a program, which keeps the umask for all its life.
+package func withUsualMask<Result>(_ body: () -> Result) -> Result { masking.withLock { _ in body() } }
+
 /// The calls for files that ``System`` makes. Each is as its manual page says: -1 with errno where it fails. Paths are
 /// relative to the open directory `at`. A test puts a simulated disk in its place, and overrides all of them.
 ///
-/// `@unchecked Sendable`: it has no state but a lock.
+/// `@unchecked Sendable`: it has no state.
 class Kernel: @unchecked Sendable {
   static let shared = Kernel()
-  /// Held while the umask of all threads is another one.
-  private let masking = Mutex(())
 
   /// openat(2). The same number never stands for two open files.
   func open(_ at: Int32, _ path: UnsafePointer<CChar>, _ flags: Int32, _ mode: mode_t) -> Int32 {

@@ -52,7 +52,7 @@ final class MetalinkReader: XMLReader.Receiver {
     if isFile { return finished.append(file.job) }
     defer { self.file = file }
     let text = text.trimmedAsXML
-    var url: String { resolved(text, against: base) }
+    var url: String { text.isEmpty ? text : resolved(text, against: base) }
     // RFC 5854: file/hash, file/url; version 3: file/verification/hash, file/resources/url.
     switch path.drop(while: { $0 != "file" }).dropFirst().joined(separator: "/") {
     case "size": file.take(size: text, line)

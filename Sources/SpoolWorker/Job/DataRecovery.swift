@@ -17,7 +17,7 @@ struct DataRecovery {
   /// - Returns: also the bytes that a killed worker fetched and did not record.
   func run() async throws -> (data: PartData, unrecorded: UInt64) {
     let journal = claim.text.journal
-    var (part, isHeld) = if let part = try openOnce() { (part, false) } else { try await openAgain() }
+    var (part, isHeld) = if let part = try await openOnce() { (part, false) } else { try await openAgain() }
     let unrecorded = journal.traffic.unrecordedFrom.map { part.length > $0 ? part.length - $0 : 0 } ?? 0
     let sharesLocks =
       journal.attempts.lastStart.map { WorkerName($0.worker.utf8).map(Leases(spool).sharesLocks) ?? false } ?? true
@@ -98,13 +98,13 @@ struct DataRecovery {
     for _ in 0..<Self.lockTries {
       guard try mayBeOwnData() else { break }
       await runBlocking { Host.current.wait(milliseconds: 50) }
-      if let part = try openOnce() { return (part, false) }
+      if let part = try await openOnce() { return (part, false) }
     }
     // Whoever still has it is frozen, and has lost the job to a worker that this one follows.
-    if try mayBeOwnData(), let part = try openOnce(isOwnersFrozen: true) { return (part, true) }
+    if try mayBeOwnData(), let part = try await openOnce(isOwnersFrozen: true) { return (part, true) }
     for _ in 0..<100 {
       try claim.renumber()
-      if let part = try openOnce() { return (part, false) }
+      if let part = try await openOnce() { return (part, false) }
     }
     throw Failure(.io, "no free name for the data beside \(claim.job.display)")
   }
@@ -112,7 +112,7 @@ struct DataRecovery {
   private func mayBeOwnData() throws(SpoolError) -> Bool { try claim.dataStatus()?.isRegular ?? false }
 
   /// - Returns: nil if another process has the data, or another job.
-  private func openOnce(isOwnersFrozen: Bool = false) throws -> PartFile? {
+  private func openOnce(isOwnersFrozen: Bool = false) async throws -> PartFile? {
     // After a power cut the journal may lack the line about the temporary name, although the name itself is durable.
     let part = try PartFile.open(
       claim.job, in: spool, digests: digests, pieces: plan.pieces, own: claim.text.journal.data.part,
@@ -120,8 +120,13 @@ struct DataRecovery {
     ) { inode in
       try environment.outputs(of: plan).opened().removeTemporaries(beside: plan.output, of: [inode])
     }
-    // While this job had no data, another one may have got its name, and may wait there with data of its own.
-    guard let part, try part.isNew || claim.owns(data: part.inode) else { return nil }
+    guard let part else { return nil }
+    if try part.isNew || claim.owns(data: part.inode) { return part }
+    // While this job had no data, another one may have got its name, and may wait there with data of its own. But a
+    // copy of the spool has other inodes, and SSHFS gives each host others: then the bytes decide.
+    guard let mark = claim.text.journal.data.checkpoint, mark.offset > 0, mark.offset <= part.length,
+      try await read(part, from: .zero(mark.states.algorithms), to: mark.offset) == mark
+    else { return nil }
     return part
   }
 

@@ -192,9 +192,11 @@ private final class LinuxChild: Child {
     var (output, answer): (Int32, Int32) = (-1, -1)
     process = Self.withCStrings(program.arguments.map { Array($0.utf8) }) { argv in
       Self.withCStrings(program.variables) { envp in
-        program.answers
-          ? spoolrun_spawn(argv, envp, program.kept, program.keptFile, &output, &answer)
-          : spoolrun_spawn(argv, envp, program.kept, program.keptFile, &output, nil)
+        withUsualMask {
+          program.answers
+            ? spoolrun_spawn(argv, envp, program.kept, program.keptFile, &output, &answer)
+            : spoolrun_spawn(argv, envp, program.kept, program.keptFile, &output, nil)
+        }
       }
     }
     guard process > 0 else { throw Errno(rawValue: -process) }

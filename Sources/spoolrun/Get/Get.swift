@@ -99,8 +99,10 @@ struct Get: ParsableCommand {
 
   mutating func run() throws {
     let location = try PersonalSpool.become(ownerOf: self.spool)
+    // Its mistakes are told before anything is asked for.
+    let urls = try login.added(to: urls)
     try fetchList(location)
-    let items = try GetPlan(urls: login.added(to: urls), list: list, output: output, given: job.given).items()
+    let items = try GetPlan(urls: urls, list: list, output: output, given: job.given).items()
     let status = try fetch(items, location)
     if status != .success { throw status.code }
   }
@@ -109,7 +111,9 @@ struct Get: ParsableCommand {
   private mutating func fetchList(_ location: String) throws {
     let isPlace = output.map { $0.ends(with: "/") || isDirectory($0) } ?? true
     // What is wrong with the other arguments is said of a list in a file, too.
-    guard list.isRemote, let url = list.from, urls.isEmpty, isPlace else { return }
+    guard list.isRemote, let url = list.from, urls.isEmpty, isPlace,
+      !job.given.contains(where: { $0.key.scope == .job })
+    else { return }
     var fetched = list
     list = try ListArguments.parse([])
     let items = try GetPlan(urls: [url], list: list, output: output, given: job.given).items()
@@ -117,7 +121,8 @@ struct Get: ParsableCommand {
     if status != .success { throw status.code }
     let place = URLText(url).place
     fetched.base = fetched.base ?? place.utf8.lastIndex(of: UInt8(ascii: "/")).map { String(place[...$0]) }
-    fetched.from = items[0].shown
+    // "-" would be standard input.
+    fetched.from = items[0].shown == "-" ? "./-" : items[0].shown
     list = fetched
   }
 

@@ -83,10 +83,13 @@ enum ForeignOption {
     (["init"], ["--group"], "SEVERAL USERS in spool(5) says how a group drops jobs"),
     (["run"], ["--mail"], "cron(8) mails what it prints; the hook failed-mail, each failure"),
     (
-      ["add", "subscribe"], ["-u", "--user", "-n", "--netrc", "--netrc-file", "--http-user"],
+      ["add", "subscribe"],
+      ["-u", "--user", "-n", "--netrc", "--netrc-file", "--http-user", "--http-password", "--ask-password"],
       "write `netrc: FILE` into SPOOL/defaults, or use a URL such as https://NAME:PASSWORD@host/file"
     ),
     (["add", "subscribe"], ["-x", "--proxy"], "write `proxy: URL` into SPOOL/defaults"),
+    (["add", "subscribe"], ["--load-cookies", "--cookie"], "write `cookies: FILE` into SPOOL/defaults"),
+    (["add", "subscribe"], ["-R", "--remote-time"], "only `get` sets the times of files, by --times"),
   ]
 
   /// Exits with status 64, after a line that says what to write instead.

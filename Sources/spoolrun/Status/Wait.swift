@@ -2,6 +2,7 @@ internal import ArgumentParser
 internal import Glibc
 internal import Spool
 internal import SpoolStatus
+internal import SpoolWorker
 internal import SystemPackage
 
 struct Wait: ParsableCommand {
@@ -48,7 +49,8 @@ struct Wait: ParsableCommand {
     try NamedSpool.refuse(among: names, of: "wait", spool)
     let spools = try self.spool.openAll(for: .reading, done: !all)
     let jobs: [(Spool, [FileName]?)] =
-      try all ? spools.map { ($0, nil) } : MeantJobs.by(names, in: spools, Directory.ofJobs).map { try Self.jobs($0) }
+      try all
+      ? spools.map { ($0, nil) } : MeantJobs.by(names, in: spools, Directory.ofJobs).map { try Self.jobs($0, spools) }
     for (spool, names) in jobs {
       for name in names ?? [] {
         guard try ExitStatus.reporting("wait", { try JobSearch(spool).isOrder(name) }) else { continue }
@@ -59,26 +61,38 @@ struct Wait: ParsableCommand {
   }
 
   /// The jobs of this name, or else the one whose output it names, below the output root or by the path of the file.
-  private static func jobs(_ meant: MeantJobs) throws -> (Spool, [FileName]?) {
+  private static func jobs(_ meant: MeantJobs, _ spools: [Spool]) throws -> (Spool, [FileName]?) {
     try ExitStatus.reporting("wait") {
-      let (spool, name) = (meant.spool, String(decoding: meant.name.bytes, as: UTF8.self))
+      let name = String(decoding: meant.name.bytes, as: UTF8.self)
       let isThere = try meant.isAnyThere()
-      if isThere || meant.directory ?? .files != .files { return (spool, meant.names) }
-      let here = (try? realPath(".")) ?? ""
-      func path(_ path: String) -> String {
-        (try? realPath(path)) ?? (path.begins(with: "/") ? path : "\(here)/\(path)")
+      if isThere || meant.directory ?? .files != .files { return (meant.spool, meant.names) }
+      let place = path(name)
+      for spool in spools {
+        let files = path("\(spool.location)/\(Directory.files.rawValue)")
+        // Those that are not at their ends first, and those that were given up last.
+        for directories: [Directory] in [[.new, .urgent, .cur, .partial, .hold], [.done], [.failed]] {
+          let found = try JobSearch(spool).firstJob(in: directories) { job in
+            let (receipt, asked) = (job.journal.publication.receipt, job.request)
+            guard let output = receipt?.output ?? JobPlan.output(of: asked) else { return false }
+            var root = receipt?.directory ?? files
+            if receipt == nil, let named = asked.root { root = (try? NamedRoots(spool).target(of: named.text)) ?? root }
+            return output.exact == name.exact || path("\(root)/\(output)").exact == place.exact
+          }
+          if let found { return (spool, [found.place.job]) }
+        }
       }
-      let (place, files) = (path(name), path("\(spool.location)/\(Directory.files.rawValue)"))
-      let found = try JobSearch(spool).firstJob { job in
-        let (receipt, asked) = (job.journal.publication.receipt, job.request)
-        let last = asked.urls.first.flatMap { URLText($0.text).lastName }.map { String($0) }
-        guard let output = receipt?.output ?? asked.outputText(named: last) else { return false }
-        var root = receipt?.directory ?? files
-        if receipt == nil, let named = asked.root { root = (try? NamedRoots(spool).target(of: named.text)) ?? root }
-        return output.exact == name.exact || "\(root)/\(output)".exact == place.exact
-      }
-      return (spool, found.map { [$0.place.job] } ?? meant.names)
+      return (meant.spool, meant.names)
     }
+  }
+
+  /// An absolute path without links, as far as it exists: the file may still have to come.
+  private static func path(_ text: String) -> String {
+    if let real = try? realPath(text) { return real }
+    guard let slash = text.utf8.lastIndex(of: UInt8(ascii: "/")) else { return path("./\(text)") }
+    let above = text[..<slash]
+    if above.isEmpty { return text }
+    let directory = path(String(above))
+    return (directory == "/" ? "" : directory) + text[slash...]
   }
 }
 
@@ -212,7 +226,7 @@ struct JobsWaitedFor {
     guard isSettled else { return false }
     if try isAnyJob(in: [.failed]) {
       areDone = false
-      Terminal.error("jobs were given up: `spoolrun status --spool \(escaped(spool.location))` names them")
+      Terminal.error("jobs were given up: `spoolrun status --spool \(ShellWords.quoted(spool.location))` names them")
     }
     return true
   }

@@ -21,7 +21,8 @@ struct FetchedFiles: Sendable {
   func answer(_ fetched: GetRecords.Fetched) -> VerifyAnswer {
     let receipt = fetched.done.receipt
     let isHere = receipt.directory?.exact == here.exact
-    let name = escaped(isHere ? receipt.output : "\(receipt.directory ?? "")/\(receipt.output)")
+    let path = isHere ? receipt.output : "\(receipt.directory ?? "")/\(receipt.output)"
+    let name = escaped(path)
     let check: PayloadCheck
     do throws(SpoolError) {
       check = try progress.following(fetched.done) { (note) throws(SpoolError) in
@@ -46,7 +47,7 @@ struct FetchedFiles: Sendable {
     if !fetched.isOfSpool, let lost = fetched.lost {
       let digest = DigestAlgorithm.byStrength.lazy.compactMap { fetched.done.verified.digests[$0] }.first
       let proof = digest.map { " --\($0.algorithm.rawValue) \($0)" } ?? ""
-      answer.line? += "; \(lost): `spoolrun get --overwrite\(proof) -o \(name) URL` gets it again"
+      answer.line? += "; \(lost): `spoolrun get --overwrite\(proof) -o \(ShellWords.quoted(path)) URL` gets it again"
     } else if directory == nil {
       (answer.isDamaged, answer.again) = (true, fetched)
     }

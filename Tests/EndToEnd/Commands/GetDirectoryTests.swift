@@ -89,7 +89,7 @@ import Testing
 
   @Test func `options without a url are not for what is left`() async throws {
     try await leave(simpleServer())
-    let result = try await get("--limit-rate", "1M")
+    let result = try await get("--user-agent", "x")
     #expect(result.status == .exited(64) && result.errors.contains("options need the URLs again"), "\(result)")
     let login = try await get("-u", "a:b")
     #expect(login.status == .exited(64) && login.errors.contains("--user needs the URLs"), "\(login)")
