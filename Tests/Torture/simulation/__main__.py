@@ -114,8 +114,8 @@ SPOOL = {
             '      if planted("a claim is replaced without a look whether it was moved") { return }\n      // A person',
         ),
         "a claim keeps the time of its drop": (
-            "      if spool.isWorkersOwn(candidate.status) { try spool.touch(candidate.lock) }",
-            '      if spool.isWorkersOwn(candidate.status), candidate.isOurs || !planted("a claim keeps the time of its drop") { try spool.touch(candidate.lock) }',
+            "      if mayMove, spool.isWorkersOwn(candidate.status) { try spool.touch(candidate.lock) }",
+            '      if mayMove, spool.isWorkersOwn(candidate.status), candidate.isOurs || !planted("a claim keeps the time of its drop") { try spool.touch(candidate.lock) }',
         ),
         "an edit ignores the lock of another": (
             "every: 20) || isLocked else",
