@@ -141,9 +141,9 @@ extension Claims {
     guard try openForWriting(&candidate, at: source) else { return .unavailable }
     if isSound { try noteArrival(&candidate, text) }
     if !candidate.isNamed {
-      // Before the rename: with the time of its last change, a claim would look like a dead worker's to others
-      // (``Leases/beat(of:)``), which would take also a frozen worker's at once. But a dead worker's that may not be
-      // changed (chattr(1)) cannot be moved either, and would seem to have a live owner.
+      // Before the rename: others would take a claim with an old time for a dead or frozen worker's
+      // (``Leases/beat(of:)``). But a dead worker's claim that may not be changed (chattr(1)) cannot be moved either: a
+      // touch would make its owner seem alive.
       let mayMove = candidate.isOurs || candidate.origin != .cur || candidate.formerOwner == .mayWake
       if mayMove, spool.isWorkersOwn(candidate.status) { try spool.touch(candidate.lock) }
       do throws(SpoolError) {

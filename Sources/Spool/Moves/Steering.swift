@@ -147,12 +147,12 @@ package struct Steering {
 
   private func remove(_ place: JobPlace, _ name: FileName) throws(SpoolError) -> GestureOutcome {
     let file = try spool.system.status(spool.root, place.path)
-    if file.inode == place.inode, file.isDirectory { return .directory(place) }
-    if file.inode == place.inode, place.directory == .failed { try removeRecord(of: name) }
-    // A worker may have taken it since the look, or at this moment.
-    guard file.inode == place.inode, try spool.remove(place.path, of: file) else {
-      throw SpoolError(call: .unlink, path: place.display, errno: .noSuchFileOrDirectory)
-    }
+    let hasMoved = SpoolError(call: .unlink, path: place.display, errno: .noSuchFileOrDirectory)
+    guard file.inode == place.inode else { throw hasMoved }
+    if file.isDirectory { return .directory(place) }
+    if place.directory == .failed { try removeRecord(of: name) }
+    // A worker may take it at this moment.
+    guard try spool.remove(place.path, of: file) else { throw hasMoved }
     // A worker that runs the job removes the data itself, and holds the lock until then.
     if let job = JobName(name) { try JobData(spool).removeOrphanedData(of: job) }
     return .removed(place)

@@ -15,8 +15,10 @@ enum SyncExtent: Sendable { case data, file, fileSystem }
 /// Held while the umask of all threads is another one.
 private let masking = Mutex(())
 
-/// Starts a program, which keeps the umask for all its life.
-package func withUsualMask<Result>(_ body: () -> Result) -> Result { masking.withLock { _ in body() } }
+/// Calls `body` under the process's own umask: a program that it starts keeps the umask of that moment.
+package func withUsualMask<Result>(_ body: () -> Result) -> Result {
+  masking.withLock { _ in body() }
+}
 
 /// The calls for files that ``System`` makes. Each is as its manual page says: -1 with errno where it fails. Paths are
 /// relative to the open directory `at`. A test puts a simulated disk in its place, and overrides all of them.
