@@ -298,6 +298,8 @@ package struct Journal: Sendable, Equatable {
     package let directory: String?
     /// As in ``Verified/unproven``.
     package let unproven: String?
+    /// Whether the hook `deliver` accepted the payload, and may have taken it away.
+    package var isDelivered = false
 
     /// What no two payloads have at the same time: the path and its root.
     package var place: [ExactText?] { [output.exact, directory?.exact] }
@@ -496,6 +498,8 @@ struct JournalEntry {
 
 extension Journal.Receipt {
   fileprivate init(_ entry: JournalEntry, output: String) {
-    self.init(output: output, directory: entry.fields["directory"], unproven: entry.fields["unproven"])
+    self.init(
+      output: output, directory: entry.fields["directory"], unproven: entry.fields["unproven"],
+      isDelivered: entry.fields["delivered"] != nil)
   }
 }

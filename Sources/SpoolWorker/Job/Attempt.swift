@@ -86,20 +86,20 @@ extension Attempt {
     let pieces = if let key = request.expected.pieces { try await readPieces(key) } else { PieceResult.success(nil) }
     let protocols = environment.options.protocols
     let plan = try JobPlan(request, protocols: protocols, pieces: try? pieces.get(), first: firstURL)
-    let commit = try Commit(claim, plan, environment, account) { [unowned self] whole in
-      try await deliver(plan, whole)
+    let commit = try Commit(claim, plan, environment, account) { [unowned self] payload in
+      try await deliver(plan, payload)
     }
 
     // A job that came through new/ again may have been edited, so what was verified for its old text does not count.
     let isVerified = !isRequeued && claim.text.journal.publication.verified != nil
-    if isVerified, let whole = try await commit.finishInterrupted() { return await succeed(plan, whole) }
+    if isVerified, let payload = try await commit.finishInterrupted() { return await succeed(plan, payload) }
     // What is verified already needs no list.
     _ = try pieces.get()
     // What is fetched already is still delivered.
     if let expires = request.expires, expires <= claim.spool.now(), !claim.text.journal.publication.awaitsDelivery {
       throw Failure(.expired, "the job expired at \(expires)")
     }
-    if try commit.isOutputThere, let whole = try await commit.acceptExisting() { return await succeed(plan, whole) }
+    if try commit.isOutputThere, let payload = try await commit.acceptExisting() { return await succeed(plan, payload) }
     try commit.checkRoom()
 
     let resolver = LinkResolver(plan, of: claim, attempt: account.number, environment, hooks)
@@ -112,8 +112,8 @@ extension Attempt {
     try await fetchAndVerify(resolved, resolver, data)
     // The rest is disk work, so another transfer may have the connection.
     reached(.transferred)
-    try await commit.publish(data.part, unproven: data.isLengthUnproven ? "length" : nil, signed: data.signed)
-    return await succeed(plan, data.part.mark)
+    let unproven = data.isLengthUnproven ? "length" : nil
+    return await succeed(plan, try await commit.publish(data.part, unproven: unproven, signed: data.signed))
   }
 
   private typealias PieceResult = Result<PieceList?, Failure>
@@ -529,7 +529,7 @@ extension Attempt {
 /// The steps of an attempt in which hooks take part.
 extension Attempt {
   /// - Returns: when the hook `deliver` accepted the payload; nil if there is no hook.
-  func deliver(_ plan: JobPlan, _ whole: Mark) async throws -> Timestamp? {
+  func deliver(_ plan: JobPlan, _ payload: Journal.Verified) async throws -> Timestamp? {
     guard hooks.has(.deliver) else { return nil }
     // Another transfer may have the connection while the hook runs.
     reached(.transferred)
@@ -538,7 +538,7 @@ extension Attempt {
       if hookStop.isRequested { throw JobStop.cancelled }
       guard await environment.deliveries.enter(id) else { throw JobStop.cancelled }
       defer { environment.deliveries.leave() }
-      switch await hooks.run(.deliver, job: name, environment.facts(plan, whole, in: claim.spool)) {
+      switch await hooks.run(.deliver, job: name, environment.facts(plan, payload, in: claim.spool)) {
       case nil: return nil
       case .yes: return .now()
       case .no(let reason), .nothing(let reason):
@@ -558,7 +558,7 @@ extension Attempt {
     log(Event("published", .info, job: name, Fields().with("output", plan.output.text)))
   }
 
-  func succeed(_ plan: JobPlan, _ whole: Mark) async -> AttemptEnd {
+  func succeed(_ plan: JobPlan, _ payload: Journal.Verified) async -> AttemptEnd {
     // Another transfer may have the connection while the hook runs.
     reached(.transferred)
     if environment.options.tellsSuccess {
@@ -566,15 +566,15 @@ extension Attempt {
         Event(
           "done", .info, job: name,
           Fields().with("output", plan.output.text).with("directory", environment.directory(of: plan))
-            .with("size", whole.offset).with("attempt", account.number)
+            .with("size", payload.size).with("attempt", account.number)
             .with("fetched", account.fetched).with("bytes-fetched", account.fetchedInAll)
             .with("seconds", account.seconds).with("milliseconds", account.milliseconds).with("rate", account.rate)
-            .with(whole.digests)))
+            .with(payload.digests)))
     }
-    if FeedEntry.isKeyed(claim.job) {
+    if FeedEntry.isKeyed(claim.job), !claim.spool.isBesideFiles {
       await OldVersions(spool: claim.spool, log: environment.log, stop: hookStop).remove(after: claim.job)
     }
-    if hooks.mayExist { await environment.tellDone(name, plan, whole, account, hooks) }
+    if hooks.mayExist { await environment.tellDone(name, plan, payload, account, hooks) }
     return AttemptEnd(.done)
   }
 

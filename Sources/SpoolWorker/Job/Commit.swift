@@ -11,7 +11,7 @@ struct Commit {
   let account: AttemptAccount
   let outputs: CurrentOutputRoot
   /// Passes the published payload on, and returns when that was done; nil if there is nobody to do it.
-  private let deliver: @WorkerLoop (Mark) async throws -> Timestamp?
+  private let deliver: @WorkerLoop (Journal.Verified) async throws -> Timestamp?
 
   var spool: Spool { claim.spool }
   private var durable: GroupCommit { environment.durable }
@@ -19,7 +19,7 @@ struct Commit {
 
   init(
     _ claim: Claim, _ plan: JobPlan, _ environment: JobEnvironment, _ account: AttemptAccount,
-    deliver: @escaping @WorkerLoop (Mark) async throws -> Timestamp?
+    deliver: @escaping @WorkerLoop (Journal.Verified) async throws -> Timestamp?
   ) throws(Failure) {
     outputs = try environment.outputs(of: plan)
     (self.deliver, self.claim, self.plan, self.environment) = (deliver, claim, plan, environment)
@@ -27,8 +27,9 @@ struct Commit {
   }
 
   /// Commits verified data.
+  /// - Returns: what is published.
   /// - Throws: what ``acceptExisting(_:fetched:)`` throws if another file took the name meanwhile; ``SpoolError``.
-  func publish(_ part: PartFile, unproven: String?, signed: String? = nil) async throws {
+  func publish(_ part: PartFile, unproven: String?, signed: String? = nil) async throws -> Journal.Verified {
     // Before the payload gets its name: a link changes the same inode, so after a power cut no payload has the name
     // without these permissions.
     try part.set(plan.request.mode)
@@ -40,11 +41,13 @@ struct Commit {
     try claim.append(.verified(.now(), verified))
     guard try await name(part, verified) else {
       // Another job, or a worker that took this one for dead, may have published the same content first.
-      guard try await acceptExisting(part, fetched: verified) != nil else { throw await conflict() }
-      return try part.close()
+      guard let existing = try await acceptExisting(part, fetched: verified) else { throw await conflict() }
+      try part.close()
+      return existing
     }
-    try await finish(part.mark, existing: false, unproven: unproven, part)
+    try await finish(verified, existing: false, part)
     try part.close()
+    return verified
   }
 
   /// Gives the verified data its final name, durably.
@@ -127,12 +130,12 @@ struct Commit {
   ///   - part: the data, if it is open.
   ///   - mayHaveReceipt: whether a receipt in the claim's journal is this payload's, because nothing was fetched since.
   func finish(
-    _ whole: Mark, existing: Bool, unproven: String?, _ part: PartFile? = nil, mayHaveReceipt: Bool = false
+    _ payload: Journal.Verified, existing: Bool, _ part: PartFile? = nil, mayHaveReceipt: Bool = false
   ) async throws {
     try claim.confirmAfterSilence()
     let journal = claim.history
     if !mayHaveReceipt || journal.publication.receipt == nil {
-      let delivered = try await deliver(whole)
+      let delivered = try await deliver(payload)
       let now = Timestamp.now()
       account.end(now, since: journal.attempts.firstStarted)
       account.fetchedInAll = journal.traffic.fetched &+ account.fetched
@@ -140,7 +143,7 @@ struct Commit {
         .done(
           now, attempts: account.number, output: plan.output.text, fetched: account.fetchedInAll,
           milliseconds: account.milliseconds,
-          existing: existing, unproven: unproven, directory: outputs.location, delivered: delivered))
+          existing: existing, unproven: payload.unproven, directory: outputs.location, delivered: delivered))
     } else if let written = journal.publication.receiptTime {
       account.end(written, since: journal.attempts.firstStarted ?? account.began)
       account.fetchedInAll = journal.traffic.fetched
@@ -198,10 +201,10 @@ struct Commit {
   /// - Parameters:
   ///   - part: the data, if it is open.
   ///   - fetched: the data, if all of it was received: then the file has to be the same.
-  /// - Returns: the payload's size and digests; nil if there is no such file any more, if it is to be overwritten, or
-  ///   if it is the job's own and has no signature yet: that is checked with the data.
+  /// - Returns: nil if there is no such file any more, if it is to be overwritten, or if it is the job's own and has no
+  ///   signature yet: that is checked with the data.
   /// - Throws: `output-exists`; `bad-output` for a directory; ``JobStop/waits(_:)``.
-  func acceptExisting(_ part: PartFile? = nil, fetched: Journal.Verified? = nil) async throws -> Mark? {
+  func acceptExisting(_ part: PartFile? = nil, fetched: Journal.Verified? = nil) async throws -> Journal.Verified? {
     guard let status = try outputs.opened().status(plan.output) else { return nil }
     if status.isDirectory {
       throw Failure(.badOutput, "\(escaped(plan.output.text)) is a directory: add the file's name")
@@ -244,11 +247,11 @@ struct Commit {
     try await durable(existing.flush)
     let isProven = plan.request.expected.provesContent || plan.request.expected.size != nil
     let unproven = isProven ? nil : known?.unproven
-    try claim.append(
-      .verified(.now(), .init(mark, part: existing.status.inode, unproven: unproven, signed: known?.signed)))
+    let verified = Journal.Verified(mark, part: existing.status.inode, unproven: unproven, signed: known?.signed)
+    try claim.append(.verified(.now(), verified))
     try await sync(place)
-    try await finish(mark, existing: !isOwn, unproven: unproven, part)
-    return mark
+    try await finish(verified, existing: !isOwn, part)
+    return verified
   }
 }
 
@@ -279,11 +282,16 @@ extension Commit {
 /// already the output.
 extension Commit {
   /// Completes it.
-  /// - Returns: the payload's size and digests; nil if there was no such commit.
+  /// - Returns: nil if there was no such commit.
   /// - Throws: a mismatch if the inode's content has changed; what ``publish(_:unproven:)`` throws.
-  func finishInterrupted() async throws -> Mark? {
+  func finishInterrupted() async throws -> Journal.Verified? {
     let journal = claim.text.journal
     guard let verified = journal.publication.verified, isOfPlan, isSigned(verified) else { return nil }
+    // The hook may have taken the payload away.
+    if journal.publication.receipt?.isDelivered == true {
+      try await finish(verified, existing: false, mayHaveReceipt: true)
+      return verified
+    }
     // Data that still has a second name would be taken for another job's.
     let root = try outputs.opened()
     try root.removeTemporaries(beside: plan.output, of: [verified.part] + (journal.data.part.map { [$0] } ?? []))
@@ -291,8 +299,9 @@ extension Commit {
       // It may be another file with the same bytes.
       try await durable(existing.flush)
       try await sync(place)
-      try await finish(mark, existing: false, unproven: verified.unproven, mayHaveReceipt: true)
-      return mark
+      let payload = Journal.Verified(mark, part: verified.part, unproven: verified.unproven)
+      try await finish(payload, existing: false, mayHaveReceipt: true)
+      return payload
     }
     // A second fsync of this inode would not bring back what the failed one lost.
     if journal.data.lostWrites { return nil }
@@ -320,7 +329,7 @@ extension Commit {
   }
 
   /// - Returns: nil unless the data is the verified inode.
-  private func publishVerified(_ verified: Journal.Verified, _ root: OutputRoot) async throws -> Mark? {
+  private func publishVerified(_ verified: Journal.Verified, _ root: OutputRoot) async throws -> Journal.Verified? {
     guard var part = try PartFile.open(claim.job, in: spool, own: verified.part, removeTemporary: { _ in }),
       part.inode == verified.part, part.length == verified.size
     else { return nil }
@@ -341,8 +350,7 @@ extension Commit {
       part = part.replaced(by: try await runBlocking { () throws(SpoolError) in try copy.run() })
     }
     part.adopt(mark)
-    try await publish(part, unproven: verified.unproven, signed: verified.signed)
-    return mark
+    return try await publish(part, unproven: verified.unproven, signed: verified.signed)
   }
 }
 

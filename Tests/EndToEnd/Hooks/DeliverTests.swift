@@ -211,6 +211,24 @@ import Testing
     #expect(server.requests.count == 1 && spool.told("there").count == 2 && spool.payloads == [])
   }
 
+  /// A worker that died after its receipt has only the move to `done/` left, wherever the payload is by then.
+  @Test(arguments: [false, true]) func whatWasDeliveredIsDeliveredOnce(hasData: Bool) async throws {
+    let server = try simpleServer()
+    let spool = try spool(
+      """
+      cd "$SPOOLRUN_SPOOL" && echo >>there && ln "partial/$SPOOLRUN_JOB.part" kept
+      rm "$SPOOLRUN_DIRECTORY/$SPOOLRUN_OUTPUT"
+      """)
+    try spool.drop("a", "\(server.url("/x"))\n")
+    #expect(try await spoolrun("--once", spool.root).status == .exited(0))
+    try spool.move("done/a", "cur/a:\(try hostName()).1.0000000a")
+    if hasData { try spool.move("kept", "partial/a.part") }
+    let result = try await spoolrun("--once", spool.root)
+    #expect(result.status == .exited(0) && spool.places(of: "a") == ["done/a"], "\(result)")
+    #expect(server.requests.count == 1 && spool.told("there").count == 1 && spool.payloads == [])
+    #expect(spool.names("partial") == [])
+  }
+
   /// The file that was moved away is somebody else's: the payload is published again as a file of its own.
   @Test(arguments: ["due", "failed", "held"])
   func whatTheHookMovedIsPublishedAgain(state: String) async throws {
