@@ -43,7 +43,7 @@ package struct StatusTable {
       lines.append(line(server.line(now: snapshot.time), .yellow))
     }
     if snapshot.servers.count > Self.mostServers {
-      lines.append(line("\(snapshot.servers.count - Self.mostServers) more servers rest", .faint))
+      lines.append(line("\(look.ellipsis) and \(snapshot.servers.count - Self.mostServers) more servers", .faint))
     }
     if snapshot.unproven > 0 {
       lines.append(line("\(snapshot.unproven) done, but perhaps incomplete: see spoolrun verify", .yellow))

@@ -25,7 +25,7 @@ package final class CurrentOutputRoot {
   package let location: String?
 
   private let spool: Spool
-  private let reach: OutputReach
+  fileprivate let reach: OutputReach
   /// The directory that the path led to when it was last asked.
   package private(set) var root: OutputRoot
 
@@ -90,13 +90,29 @@ package final class CurrentOutputRoot {
   }
 }
 
-extension CurrentOutputRoot {
+/// The output roots that jobs name. The last one stays open: jobs in a row mostly have the same.
+package final class NamedOutputRoots {
+  private let spool: Spool
+  private var last: CurrentOutputRoot?
+
+  package init(_ spool: Spool) { self.spool = spool }
+
   /// The output root that a job names. It may contain the spool if the payload is put directly into it, as a person's
   /// home directory does.
-  package convenience init(named name: String, for output: OutputPath, spool: Spool) throws(OutputRootProblem) {
+  package func root(_ name: String, for output: OutputPath) throws(OutputRootProblem) -> CurrentOutputRoot {
     let location: String
     do throws(SpoolError) { location = try NamedRoots(spool).target(of: name) } catch { throw .missing(error) }
-    try self.init(
-      location, spool: spool, reach: output.parents.isEmpty || spool.isBesideFiles ? .directly : .below)
+    return try root(at: location, output.parents.isEmpty || spool.isBesideFiles ? .directly : .below)
+  }
+
+  /// - Parameter location: an absolute path.
+  package func root(at location: String, _ reach: OutputReach) throws(OutputRootProblem) -> CurrentOutputRoot {
+    if let last, last.location?.exact == location.exact, last.reach == reach {
+      _ = try last.opened()
+      return last
+    }
+    let root = try CurrentOutputRoot(location, spool: spool, reach: reach)
+    last = root
+    return root
   }
 }

@@ -10,6 +10,7 @@ final class JobEnvironment {
   var options: WorkerOptions
   /// Where payloads go whose job names no other output root: see ``outputs(of:)``.
   let outputs: CurrentOutputRoot
+  private let named: NamedOutputRoots
   let space: DiskSpace
   let blocks = BlockPool()
   let log: @Sendable (Event) -> Void
@@ -54,6 +55,7 @@ final class JobEnvironment {
     deliveries = AsyncSemaphore(options.jobs)
     space = DiskSpace(spool, kept: options.minFree)
     outputs = try CurrentOutputRoot(options.directory, spool: spool)
+    named = NamedOutputRoots(spool)
     do throws(SpoolError) { spoolFileSystem = try spool.fileSystem() } catch { throw .missing(error) }
   }
 
@@ -82,7 +84,7 @@ final class JobEnvironment {
   func outputs(of plan: JobPlan) throws(Failure) -> CurrentOutputRoot {
     guard let root = plan.request.root else { return outputs }
     do throws(OutputRootProblem) {
-      return try CurrentOutputRoot(named: root.text, for: plan.output, spool: spool)
+      return try named.root(root.text, for: plan.output)
     } catch {
       if case .missing(let error) = error, !error.isOfPath { throw Failure(error) }
       throw Failure(.badOutput, "root `\(escaped(root.text))`: \(error)", line: root.number)

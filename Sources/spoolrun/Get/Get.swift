@@ -168,7 +168,8 @@ struct Get: ParsableCommand {
   /// - Returns: how the items ended for which nothing was ordered, by their number.
   private func order(_ items: [GetItem], in place: GetSpool) throws -> [Int: GetEnd] {
     var ends: [Int: GetEnd] = [:]
-    let orders = items.map { GetOrder(place, $0) }
+    let roots = NamedOutputRoots(place.spool)
+    let orders = items.map { GetOrder(place, $0, roots) }
     for (number, order) in orders.enumerated() { ends[number] = try order.look() }
     try Drops(place.spool).alone {
       var missing: [(text: String, name: JobName)] = []

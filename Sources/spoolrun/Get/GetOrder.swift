@@ -8,17 +8,17 @@ struct GetOrder {
   private let item: GetItem
   private let request: JobRequest
   private let known: GetSpool
+  private let roots: NamedOutputRoots
 
-  init(_ known: GetSpool, _ item: GetItem) {
-    (self.known, spool, self.item, request) = (known, known.spool, item, item.request)
+  init(_ known: GetSpool, _ item: GetItem, _ roots: NamedOutputRoots) {
+    (self.known, spool, self.item, request, self.roots) = (known, known.spool, item, item.request, roots)
   }
 
   /// Looks whether anything is to be ordered. This may read a large file, so it is done without a lock.
   /// - Returns: nil if a job is needed.
   func look() throws(SpoolError) -> GetEnd? {
     do throws(OutputRootProblem) {
-      let reach = spool.isBesideFiles ? OutputReach.directly : item.reach
-      _ = try CurrentOutputRoot(item.directory, spool: spool, reach: reach)
+      _ = try root()
       if let former = known.former { _ = try CurrentOutputRoot(item.directory, spool: former, reach: .directly) }
     } catch {
       return .refused("\(error)")
@@ -35,6 +35,10 @@ struct GetOrder {
       }
     }
     return end
+  }
+
+  private func root() throws(OutputRootProblem) -> OutputRoot {
+    try roots.root(at: item.directory, spool.isBesideFiles ? .directly : item.reach).root
   }
 
   /// Takes up the job that an earlier command left, with what this command asks for. If there is none, it is added to
@@ -57,7 +61,8 @@ struct GetOrder {
   /// seems that it can, or the worker says the reason.
   private func obstacle() throws(SpoolError) -> String? {
     guard let output = OutputPath(item.name) else { return nil }
-    let root = try OutputRoot(item.directory, spool: spool)
+    let root: OutputRoot
+    do throws(OutputRootProblem) { root = try self.root() } catch { return "\(error)" }
     do throws(SpoolError) {
       if try root.status(output)?.isDirectory == true { return "a directory has the name" }
       try root.checkWritable(output)
@@ -138,9 +143,11 @@ struct GetOrder {
     // To replace a sound file that has a declared digest could only give the same bytes.
     let replaces = request.overwrite == true
     if replaces, request.expected.digests.isEmpty || !isSame { return nil }
+    let root: OutputRoot
+    do throws(OutputRootProblem) { root = try self.root() } catch { return .refused("\(error)") }
     let found: PayloadCheck
     do throws(SpoolError) {
-      found = try OutputRoot(item.directory, spool: spool).check(newest.receipt, newest.verified)
+      found = try root.check(newest.receipt, newest.verified)
     } catch {
       if replaces { return nil }
       // The other files of the command are none the worse for it.

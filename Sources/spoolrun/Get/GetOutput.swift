@@ -77,9 +77,13 @@ final class GetOutput: Sendable {
     if isTalkative { say("a worker has this spool: following its progress") }
   }
 
+  /// Whether the person is to hear that the job is done, and has not.
+  func tells(_ job: FileName) -> Bool { isTalkative && told.withLock { !$0.contains(job) } }
+
   /// - Parameter figures: of the file, with a space in front, if they are known.
   func tellDone(_ job: FileName, _ figures: String = "") {
-    guard isTalkative, told.withLock({ $0.insert(job).inserted }) else { return }
+    guard tells(job) else { return }
+    told.withLock { _ = $0.insert(job) }
     let line = GetEnd.done.line(now: nil, look)
     say("\(escaped(names[job] ?? job.display)): \(line.text)\(figures)")
   }

@@ -210,6 +210,7 @@ struct GetRun {
 
   private func tellDone(_ item: GetItem) throws {
     let job = item.job.fileName
+    guard output.tells(job) else { return }
     let receipt = try spool.contents(Path(.done, job), limit: Spool.maximumJobFile)
     let figures = receipt.flatMap { $0.withUnsafeBytes { DoneStatus(job, $0) } }?.figures
     output.tellDone(job, figures.map { " (\($0.text))" } ?? "")
