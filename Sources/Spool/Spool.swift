@@ -156,10 +156,10 @@ package final class Spool: Sendable {
     try stream(directory).names().filter { !$0.isIgnored }
   }
 
-  /// The status of a file; nil when there is none of that name, or can be none: a dropped file may have a name to which
-  /// `.part` cannot be added.
+  /// The status of a file; nil when there is none of that name, or can be none: a person may name `x/`, and a dropped
+  /// file may have a name to which `.part` cannot be added.
   package func status(_ directory: Directory, _ name: FileName) throws(SpoolError) -> FileStatus? {
-    try system.status(root, Path(directory, name), absent: [.noSuchFileOrDirectory, .fileNameTooLong])
+    try system.status(root, Path(directory, name), absent: [.noSuchFileOrDirectory, .notDirectory, .fileNameTooLong])
   }
 
   /// When names in `directory` last changed, in seconds since the epoch; nil where there is no such directory.

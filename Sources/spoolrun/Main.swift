@@ -6,6 +6,8 @@ internal import Spool
 enum Main {
   static func main() {
     Terminal.openMissing()
+    // A reader that goes early, such as head(1), ends no command half-way, and no limit of a file's size does.
+    for number in [SIGPIPE, SIGXFSZ] { signal(number, SIG_IGN) }
     let arguments = RawArguments.all.map { String(decoding: $0, as: UTF8.self) }
     // No arguments means the default command, which downloads. It must not start by accident.
     guard !arguments.isEmpty else {

@@ -53,8 +53,10 @@ package struct Archive: Sendable {
         status.modified >= modifiedSince
       else { continue }
       if let names {
-        for name in names where try spool.system.statusIfPresent(spool.root, directory.appending(name)) != nil {
-          try body(directory.appending(name), name)
+        // A person may name what is no name, such as `../x`.
+        for name in names where name.isEntry {
+          let path = directory.appending(name)
+          if try spool.system.statusIfPresent(spool.root, path) != nil { try body(path, name) }
         }
       } else {
         let stream = DirectoryStream(try open(directory))

@@ -27,7 +27,7 @@ package struct SpoolError: Error, Sendable, CustomStringConvertible {
   /// A lack of space for a file in `tmp/`, as an error of the job, by which a person knows it. Other errors stay.
   func ofSpace(for job: String) -> SpoolError {
     guard isDiskFull else { return self }
-    let reason = "\(errno): nothing is changed; make space on the spool's file system"
+    let reason = "\(errno): this job is not changed; make space on the spool's file system"
     return SpoolError(call: call, path: job, errno: errno, reason: reason)
   }
 

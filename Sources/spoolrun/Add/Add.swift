@@ -59,6 +59,7 @@ struct Add: ParsableCommand {
     }
     let spool = try spool.open(for: .dropping)
     try AllowedSchemes(of: spool).check(jobs.flatMap { $0.request.urls.map(\.text) })
+    if new || wait { try refuseUnreadable(spool, jobs.map(\.name)) }
     let dropped = try ExitStatus.reporting("the job cannot be dropped") {
       var dropped: [(job: FileName, isNew: Bool)] = []
       for job in jobs {
@@ -69,6 +70,14 @@ struct Add: ParsableCommand {
       return dropped.map(\.job)
     }
     if wait { try JobsWaitedFor.wait(for: [(spool, dropped)]) }
+  }
+
+  /// Whoever may only drop jobs hears it before anything is dropped.
+  private func refuseUnreadable(_ spool: Spool, _ names: [JobName]) throws {
+    do throws(SpoolError) { for name in names { _ = try JobSearch(spool).places(of: name.fileName) } } catch {
+      guard error.errno == .permissionDenied else { throw ExitStatus.inputOutput.after("\(error)") }
+      throw ExitStatus.refusal("\(new ? "--new" : "--wait") needs a spool that you may read: \(error)", by: "add")
+    }
   }
 
   /// The URLs of each file. wget and curl take several URLs for several files.

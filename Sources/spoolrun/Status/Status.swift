@@ -127,17 +127,17 @@ extension Status {
   private var hasKeys: Bool { hasWindow && WatchTerminal.hasKeys }
 
   private func follow(_ spool: Spool) throws(SpoolError) {
-    let series = SnapshotSeries(spool: spool, limit: readLimit)
+    var series = SnapshotSeries(spool: spool, limit: readLimit)
     guard hasWindow else { return try printEachSecond(series) }
-    var session = try WatchSession(series)
+    guard let first = try series.next() else { return }
+    var session = try WatchSession(series, first)
     for line in try session.run() { Terminal.print(line.trimmed) }
   }
 
   /// Until a signal arrives, or the reader closes its end. Where there is no window, or for programs.
   private func printEachSecond(_ series: consuming SnapshotSeries) throws(SpoolError) {
     let signals = try Terminal.stopSignals()
-    while true {
-      let snapshot = try series.next()
+    while let snapshot = try series.next() {
       let next = Terminal.milliseconds() + 1000
       guard Terminal.write(text(snapshot) + (json ? "" : "\n"), to: STDOUT_FILENO) else { return }
       var polled = pollfd(fd: signals, events: Int16(POLLIN), revents: 0)

@@ -20,11 +20,11 @@ struct WatchSession {
   /// Milliseconds that the rest of a key's sequence may take.
   private static let sequence: Int64 = 50
 
-  init(_ series: SnapshotSeries) throws(SpoolError) {
-    self.series = series
+  /// - Parameter snapshot: the first.
+  init(_ series: SnapshotSeries, _ snapshot: SpoolSnapshot) throws(SpoolError) {
+    (self.series, self.snapshot) = (series, snapshot)
     terminal = try WatchTerminal()
     screen = WatchScreen(Terminal.look(STDOUT_FILENO))
-    snapshot = try self.series.next()
   }
 
   /// Shows the spool until a key or a signal ends it.
@@ -41,7 +41,8 @@ struct WatchSession {
         if handle(terminal.wait(milliseconds: reader.isWaiting ? min(left, Self.sequence) : left)) { next = 0 }
       }
       if isOver { break }
-      snapshot = try series.next()
+      guard let next = try series.next() else { break }
+      snapshot = next
       draw()
     }
     if hasCancelled { try OwnSpools.removeDone([series.spool]) }
@@ -245,7 +246,12 @@ struct SnapshotSeries {
   let limit: Int
   var rates = RateBook()
 
-  mutating func next() throws(SpoolError) -> SpoolSnapshot {
+  /// - Returns: nil if the spool is gone: the last command of a get takes its own away.
+  mutating func next() throws(SpoolError) -> SpoolSnapshot? {
+    try orNil(look()) { [spool] in spool.isBesideFiles && $0.errno == .noSuchFileOrDirectory }
+  }
+
+  private mutating func look() throws(SpoolError) -> SpoolSnapshot {
     // The spool was removed and created again, or replaced.
     if try !spool.isInPlace(), let next = try spool.reopened() { spool = next }
     var snapshot = try SnapshotReader(spool, limit: limit).read()

@@ -23,6 +23,14 @@ import Testing
       "\(again)")
   }
 
+  @Test func `all jobs are dropped, also if nobody reads their names`() async throws {
+    let scene = try Scene()
+    let urls = (1...300).map { "https://a.example/\($0)" }.joined(separator: " ")
+    let line = "'\(try productPath("spoolrun"))' add --spool '\(scene.spool.root)' \(urls) | head -n 1"
+    let result = try await runTool(["/bin/sh", "-c", line])
+    #expect(result.output == "1\n" && scene.spool.names("new").count == 300, "\(result)")
+  }
+
   @Test(arguments: ["new/other", "partial/other", "hold/other", "failed/other", "done/other"])
   func `--new drops nothing where a job or a receipt has the URL and the output`(place: String) async throws {
     let scene = try Scene()

@@ -39,6 +39,16 @@ import Testing
     #expect(none.status == .exited(1) && none.errors.contains("no such job"), "\(none)")
   }
 
+  @Test(arguments: ["wait", "verify", "explain"], ["x/", "../../x"])
+  func `what is no name is no job's`(command: String, name: String) async throws {
+    let scene = try Scene()
+    for place in ["done/x", "done/archive/2026-11/y"] {
+      try await runTool(["/usr/bin/install", "-D", "/dev/null", scene.spool.path(place)])
+    }
+    let result = try await scene.spoolrun(command, name)
+    #expect(result.status == .exited(1), "\(result)")
+  }
+
   @Test func jobsThatAreNotDone() async throws {
     let (spool, server) = (try TemporarySpool(), try simpleServer())
     try spool.drop("bad", server.url("/404") + "\n")

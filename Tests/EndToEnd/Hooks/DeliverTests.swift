@@ -216,7 +216,7 @@ import Testing
     let server = try simpleServer()
     let spool = try spool(
       """
-      cd "$SPOOLRUN_SPOOL" && echo >>there && ln "partial/$SPOOLRUN_JOB.part" kept
+      cd "$SPOOLRUN_SPOOL" && echo x >>there && ln "partial/$SPOOLRUN_JOB.part" kept
       rm "$SPOOLRUN_DIRECTORY/$SPOOLRUN_OUTPUT"
       """)
     try spool.drop("a", "\(server.url("/x"))\n")

@@ -57,6 +57,10 @@ struct SeveralUsersTests {
       ).result()
       #expect(added.status == .exited(0) && added.output == "\(name)\n", "\(added)")
     }
+    for option in ["--new", "--wait"] {
+      let refused = try await scene.start(bob, [program, "add", "--spool", ".", option, server.url("/no")]).result()
+      #expect(refused.status == .exited(64) && refused.errors.contains("that you may read"), "\(refused)")
+    }
     // Neither sees, reads, takes or replaces what the other has dropped, nor what became of it.
     let forbidden = [
       "ls new", "cat new/bob", "mv new/bob new/mine", "rm -f new/bob", "echo x >new/bob", "ln new/bob new/mine",
