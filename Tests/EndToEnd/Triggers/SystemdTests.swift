@@ -62,6 +62,13 @@ import Testing
     for unit in Self.services where !unit.hasPrefix("user/") { #expect(try confinement(unit) == model, "\(unit)") }
   }
 
+  /// 75 is no failure of the service, but a worker that was not stopped ends with it only if its mount is away.
+  @Test(arguments: services)
+  func `a worker that keeps running is started again whatever ended it`(unit: String) throws {
+    let keepsRunning = try !Self.values(of: "Restart", in: unit).isEmpty
+    #expect(try Self.values(of: "RestartForceExitStatus", in: unit) == (keepsRunning ? ["75"] : []))
+  }
+
   /// Options of the command line that a unit has, and an administrator's in place of `$SPOOLRUN_OPTIONS`, run a job.
   @Test(arguments: services)
   func `what a unit executes is accepted by the program`(unit: String) async throws {
