@@ -220,6 +220,15 @@ class SteeringTests(Case):
         self.assertIn("not found", self.refused("aria2.tellStatus", gid))
         self.until("its data is gone", lambda: not list((self.spool / "partial").iterdir()))
 
+    def test_a_download_that_is_removed_and_added_again(self):
+        gid = self.call("aria2.addUri", [f"{self.url}/x"])
+        self.call("aria2.remove", gid)
+        self.assertEqual(self.call("aria2.addUri", [f"{self.url}/x"]), gid)
+        self.worker()
+        self.wait(gid, "complete")
+        self.call("aria2.removeDownloadResult", gid)
+        self.assertEqual([path.name for path in (self.spool / "done").iterdir()], ["archive"])
+
     def test_results_that_are_removed_stay_in_the_archive(self):
         self.worker()
         gids = [self.call("aria2.addUri", [f"{self.url}/{name}"]) for name in ("a", "b", "c")]

@@ -247,10 +247,12 @@ class Methods:
     # Telling.
 
     def call_tellStatus(self, gid, keys=None):
-        if isinstance(gid, str) and gid in self.spool.removed:
-            status = self.spool.removed[gid]
+        try:
+            return self.spool.find(gid).tell(keys)
+        except Refused:
+            if not (status := self.spool.removed.get(str(gid))):
+                raise
             return {key: value for key, value in status.items() if not keys or key in keys}
-        return self.spool.find(gid).tell(keys)
 
     def told(self, jobs: list[Job], keys) -> list[dict]:
         return [job.tell(keys) for job in map(self.spool.text, jobs) if job]
@@ -345,9 +347,12 @@ class Methods:
     call_forcePause, call_forcePauseAll, call_forceRemove = call_pause, call_pauseAll, call_remove
 
     def call_removeDownloadResult(self, gid):
-        if isinstance(gid, str) and self.spool.removed.pop(gid, None):
-            return "OK"
-        job = self.spool.find(gid)
+        try:
+            job = self.spool.find(gid)
+        except Refused:
+            if self.spool.removed.pop(str(gid), None):
+                return "OK"
+            raise
         if job.folder == "done":
             self.spool.archive(job)
         else:
