@@ -207,13 +207,17 @@ class Methods:
         return all(line in told or line.startswith("output: ") for line in lines)
 
     def renamed(self, job: Job, text: bytes) -> bytes:
-        """The text with an output that no file has, as aria2 calls it."""
+        """The text with an output that no file has, and no job that waits or runs, as aria2 calls it."""
+        # In the order in which jobs move, one directory after the other.
+        folders = [*WAITING, "cur", "partial"]
+        others = (self.spool.text(other) for folder in folders for other in self.spool.jobs([folder]))
+        taken = {other.output for other in others if other and other.keys.get("root") == job.keys.get("root")}
         stem, dot, suffix = job.output.rpartition(".")
         if not stem or "/" in suffix:
             stem, dot, suffix = job.output, "", ""
         output = job.output
         for count in range(1, 1000):
-            if not os.path.lexists(os.path.join(job.directory, output)):
+            if output not in taken and not os.path.lexists(os.path.join(job.directory, output)):
                 break
             output = f"{stem}.{count}{dot}{suffix}"
         if output == job.output:
