@@ -188,7 +188,11 @@ class DownloadTests(Case):
         text = ('<metalink xmlns="urn:ietf:params:xml:ns:metalink">'
                 + "".join(f'<file name="{name}"><size>{len(PAYLOAD)}</size>{pieces}<url>{self.url}/{name}</url></file>'
                           for name in ("m1", "m2")) + "</metalink>")
-        gids = self.call("aria2.addMetalink", base64.b64encode(text.encode()).decode(), {"dir": "set"})
+        metalink = base64.b64encode(text.encode()).decode()
+        for name in ("all-proxy", "load-cookies", "http-user", "http-passwd", "user-agent", "max-download-limit", "header"):
+            self.refused("aria2.addMetalink", metalink, {name: ["A: b"] if name == "header" else "5"})
+        self.assertEqual(self.dropped(), [])
+        gids = self.call("aria2.addMetalink", metalink, {"dir": "set", "max-download-limit": "0"})
         self.worker()
         for gid in gids:
             self.wait(gid, "complete")

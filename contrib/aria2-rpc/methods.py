@@ -21,6 +21,8 @@ CONNECTION_FIELDS = {"accept-encoding", "connection", "content-length", "keep-al
 # They would change what is fetched, or with what, and a job cannot say it.
 REFUSED = ["gid", "all-proxy", "http-proxy", "https-proxy", "ftp-proxy", "load-cookies", "certificate", "private-key",
            "ftp-user", "ftp-passwd"]
+# The same for the jobs of a metalink.
+REFUSED_WITH_METALINK = ["header", "referer", "user-agent", "http-user", "http-passwd", "max-download-limit"]
 
 
 def option(options: dict, name: str) -> str:
@@ -60,11 +62,15 @@ def place(spool: Spool, options: dict) -> tuple[str | None, str]:
     raise Refused(f"option dir: {wanted} is not below {spool.directory()}, nor a directory in roots of the spool")
 
 
-def job_lines(spool: Spool, urls: list, options: dict) -> list[str]:
-    """The text of a job for these options, but for its output."""
+def refuse(options: dict) -> None:
     for name in REFUSED:
         if option(options, name):
             raise Refused(f"option {name}: is not for clients; see `defaults` in spool(5)")
+
+
+def job_lines(spool: Spool, urls: list, options: dict) -> list[str]:
+    """The text of a job for these options, but for its output."""
+    refuse(options)
     login = option(options, "http-user"), option(options, "http-passwd")
     lines = []
     for url in urls:
@@ -237,7 +243,8 @@ class Methods:
         if not isinstance(options, dict):
             raise Refused("The options are no object.", -32602)
         root, below = place(self.spool, options)
-        if root or option(options, "header"):
+        refuse(options)
+        if root or any(options.get(name) not in (None, "", "0", 0, []) for name in REFUSED_WITH_METALINK):
             raise Refused("options of a metalink are dir, below the output directory, and pause")
         words = ["-o", f"{below}/"] if below else []
         jobs = self.spool.checked(metalink, "--format", "metalink", *words)
