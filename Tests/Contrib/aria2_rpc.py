@@ -293,11 +293,17 @@ class SteeringTests(Case):
 
     def test_subscriptions_and_jobs_of_others(self):
         (self.spool / "hold/feed").write_text("url: https://host.example/feed\nevery: 1h\n")
+        (self.spool / "standing").mkdir(exist_ok=True)
+        (self.spool / "standing/news").write_text("url: https://host.example/news\nevery: 1h\n")
         (self.spool / "new/by hand").write_bytes(b"https://host.example/\xff\xe2\x80\xa8x\r\n")
         (self.spool / "new/.hidden").write_text("x")
         (self.spool / "new/folder").mkdir()
         told = self.call("aria2.tellWaiting", 0, 10)
         self.assertEqual([job["files"][0]["uris"][0]["uri"] for job in told], ["https://host.example/\\xff\u2028x"])
+        for method, folder in (("pauseAll", "hold"), ("unpauseAll", "new")):
+            self.call(f"aria2.{method}")
+            self.assertTrue((self.spool / folder / "by hand").exists())
+            self.assertTrue((self.spool / "hold/feed").exists() and (self.spool / "standing/news").exists())
 
     def test_a_forged_journal_is_not_believed(self):
         if os.geteuid() != 0:

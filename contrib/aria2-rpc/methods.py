@@ -339,12 +339,10 @@ class Methods:
         return self.spool.steer(gid, "release", ["hold"], f"GID#{gid} cannot be unpaused now").gid
 
     def call_pauseAll(self):
-        self.spool.run("hold", "--spool", self.spool.root, "--all")
-        return "OK"
+        return self.spool.steer_all("hold", ["cur", "urgent", "new", "partial"])
 
     def call_unpauseAll(self):
-        self.spool.run("release", "--spool", self.spool.root, "--all")
-        return "OK"
+        return self.spool.steer_all("release", ["hold"])
 
     def call_remove(self, gid):
         job = self.spool.find(gid)
