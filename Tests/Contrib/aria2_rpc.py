@@ -160,6 +160,10 @@ class DownloadTests(Case):
         self.assertEqual((sent["Cookie"], sent["User-Agent"], sent["Referer"]), ("c=1", "Browser/1", "http://page.example/x"))
         self.assertEqual(self.call("aria2.getOption", gid)["checksum"], f"sha-256={digest}")
 
+    def test_a_referer_that_is_of_no_server(self):
+        self.call("aria2.addUri", ["http://host.example/x"], {"referer": "about:blank"})
+        self.assertNotIn("referer", (self.spool / "new/x").read_text())
+
     def test_secrets_are_not_told(self):
         gid = self.call("aria2.addUri", ["http://name:pa55@host.example/x?key=s3cret#f"], {
             "header": "Authorization: Bearer s3cret", "pause": "true"})

@@ -86,7 +86,8 @@ def job_lines(spool: Spool, urls: list, options: dict) -> list[str]:
         header = plain(header, "option header").strip()
         if header and header.partition(":")[0].strip().lower() not in CONNECTION_FIELDS:
             lines.append(f"header: {header}")
-    if (referer := option(options, "referer")) and referer != "*":
+    # Not `*`, nor a page that is of no server, such as about:blank.
+    if re.match("https?://.", referer := option(options, "referer"), re.IGNORECASE):
         lines.append(f"referer: {referer}")
     if agent := option(options, "user-agent"):
         lines.append(f"user-agent: {agent}")
