@@ -160,6 +160,10 @@ class DownloadTests(Case):
         self.assertEqual((sent["Cookie"], sent["User-Agent"], sent["Referer"]), ("c=1", "Browser/1", "http://page.example/x"))
         self.assertEqual(self.call("aria2.getOption", gid)["checksum"], f"sha-256={digest}")
 
+    def test_a_referer_that_is_of_no_server(self):
+        self.call("aria2.addUri", ["http://host.example/x"], {"referer": "about:blank"})
+        self.assertNotIn("referer", (self.spool / "new/x").read_text())
+
     def test_secrets_are_not_told(self):
         gid = self.call("aria2.addUri", ["http://name:pa55@host.example/x?key=s3cret#f"], {
             "header": "Authorization: Bearer s3cret", "pause": "true"})
@@ -177,16 +181,22 @@ class DownloadTests(Case):
         gids = [self.call("aria2.addUri", [f"{self.url}/{part}/a.zip"]) for part in "xyz"]
         self.assertEqual(len(set(gids)), 3)
         self.worker()
-        self.wait(gids[0], "complete")
+        for gid in gids:
+            self.wait(gid, "complete")
         self.assertEqual((self.files / "a.zip").read_text(), "is there")
-        self.assertEqual((self.files / "a.1.zip").read_bytes(), PAYLOAD)
+        self.assertEqual({path.name for path in self.files.iterdir()}, {"a.zip", "a.1.zip", "a.2.zip", "a.3.zip"})
+        self.assertEqual({path for path, _ in Origin.requests}, {f"/{part}/a.zip" for part in "xyz"})
 
     def test_a_metalink(self):
         pieces = f'<pieces length="{len(PAYLOAD)}" type="sha-256"><hash>{hashlib.sha256(PAYLOAD).hexdigest()}</hash></pieces>'
         text = ('<metalink xmlns="urn:ietf:params:xml:ns:metalink">'
                 + "".join(f'<file name="{name}"><size>{len(PAYLOAD)}</size>{pieces}<url>{self.url}/{name}</url></file>'
                           for name in ("m1", "m2")) + "</metalink>")
-        gids = self.call("aria2.addMetalink", base64.b64encode(text.encode()).decode(), {"dir": "set"})
+        metalink = base64.b64encode(text.encode()).decode()
+        for name in ("all-proxy", "load-cookies", "http-user", "http-passwd", "user-agent", "max-download-limit", "header"):
+            self.refused("aria2.addMetalink", metalink, {name: ["A: b"] if name == "header" else "5"})
+        self.assertEqual(self.dropped(), [])
+        gids = self.call("aria2.addMetalink", metalink, {"dir": "set", "max-download-limit": "0"})
         self.worker()
         for gid in gids:
             self.wait(gid, "complete")
@@ -219,6 +229,15 @@ class SteeringTests(Case):
         self.assertEqual(self.call("aria2.removeDownloadResult", gid), "OK")
         self.assertIn("not found", self.refused("aria2.tellStatus", gid))
         self.until("its data is gone", lambda: not list((self.spool / "partial").iterdir()))
+
+    def test_a_download_that_is_removed_and_added_again(self):
+        gid = self.call("aria2.addUri", [f"{self.url}/x"])
+        self.call("aria2.remove", gid)
+        self.assertEqual(self.call("aria2.addUri", [f"{self.url}/x"]), gid)
+        self.worker()
+        self.wait(gid, "complete")
+        self.call("aria2.removeDownloadResult", gid)
+        self.assertEqual([path.name for path in (self.spool / "done").iterdir()], ["archive"])
 
     def test_results_that_are_removed_stay_in_the_archive(self):
         self.worker()
@@ -278,11 +297,17 @@ class SteeringTests(Case):
 
     def test_subscriptions_and_jobs_of_others(self):
         (self.spool / "hold/feed").write_text("url: https://host.example/feed\nevery: 1h\n")
+        (self.spool / "standing").mkdir(exist_ok=True)
+        (self.spool / "standing/news").write_text("url: https://host.example/news\nevery: 1h\n")
         (self.spool / "new/by hand").write_bytes(b"https://host.example/\xff\xe2\x80\xa8x\r\n")
         (self.spool / "new/.hidden").write_text("x")
         (self.spool / "new/folder").mkdir()
         told = self.call("aria2.tellWaiting", 0, 10)
         self.assertEqual([job["files"][0]["uris"][0]["uri"] for job in told], ["https://host.example/\\xff\u2028x"])
+        for method, folder in (("pauseAll", "hold"), ("unpauseAll", "new")):
+            self.call(f"aria2.{method}")
+            self.assertTrue((self.spool / folder / "by hand").exists())
+            self.assertTrue((self.spool / "hold/feed").exists() and (self.spool / "standing/news").exists())
 
     def test_a_forged_journal_is_not_believed(self):
         if os.geteuid() != 0:

@@ -132,8 +132,13 @@ import Testing
     for path in [export, mount] { mkdir(path, 0o755) }
     let script = try Recipe("TO A NAS").script
       .replacing("mount -t nfs nas.example:/export", with: "bindfs \(export)").replacing("/mnt/nas", with: mount)
+      .replacing("nfs,nfs4,cifs", with: "fuse,fuse.bindfs")
     let unmounted = script.split(separator: "\n").last.map(String.init) ?? ""
-    #expect(try await site.run(["/bin/sh", "-c", unmounted]).status == .exited(75), "it waits for the NAS")
+    // As systemd does for ReadWritePaths=.
+    for preparation in ["", "mount --bind \(mount) \(mount)\n"] {
+      let result = try await site.run(["/usr/bin/unshare", "--mount", "/bin/sh", "-euc", preparation + unmounted])
+      #expect(result.status == .exited(75), "it waits for the NAS: \(result)")
+    }
     let result = try await site.run(["/usr/bin/unshare", "--mount", "/bin/sh", "-euc", script + "umount \(mount)"])
     #expect(result.status == .exited(0), "\(result)")
     #expect(try readFile("\(export)/data.tar") == Site.payload)

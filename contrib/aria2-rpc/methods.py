@@ -21,6 +21,8 @@ CONNECTION_FIELDS = {"accept-encoding", "connection", "content-length", "keep-al
 # They would change what is fetched, or with what, and a job cannot say it.
 REFUSED = ["gid", "all-proxy", "http-proxy", "https-proxy", "ftp-proxy", "load-cookies", "certificate", "private-key",
            "ftp-user", "ftp-passwd"]
+# The same for the jobs of a metalink.
+REFUSED_WITH_METALINK = ["header", "referer", "user-agent", "http-user", "http-passwd", "max-download-limit"]
 
 
 def option(options: dict, name: str) -> str:
@@ -60,11 +62,15 @@ def place(spool: Spool, options: dict) -> tuple[str | None, str]:
     raise Refused(f"option dir: {wanted} is not below {spool.directory()}, nor a directory in roots of the spool")
 
 
-def job_lines(spool: Spool, urls: list, options: dict) -> list[str]:
-    """The text of a job for these options, but for its output."""
+def refuse(options: dict) -> None:
     for name in REFUSED:
         if option(options, name):
             raise Refused(f"option {name}: is not for clients; see `defaults` in spool(5)")
+
+
+def job_lines(spool: Spool, urls: list, options: dict) -> list[str]:
+    """The text of a job for these options, but for its output."""
+    refuse(options)
     login = option(options, "http-user"), option(options, "http-passwd")
     lines = []
     for url in urls:
@@ -80,7 +86,8 @@ def job_lines(spool: Spool, urls: list, options: dict) -> list[str]:
         header = plain(header, "option header").strip()
         if header and header.partition(":")[0].strip().lower() not in CONNECTION_FIELDS:
             lines.append(f"header: {header}")
-    if (referer := option(options, "referer")) and referer != "*":
+    # Not `*`, nor a page that is of no server, such as about:blank.
+    if re.match("https?://.", referer := option(options, "referer"), re.IGNORECASE):
         lines.append(f"referer: {referer}")
     if agent := option(options, "user-agent"):
         lines.append(f"user-agent: {agent}")
@@ -207,13 +214,17 @@ class Methods:
         return all(line in told or line.startswith("output: ") for line in lines)
 
     def renamed(self, job: Job, text: bytes) -> bytes:
-        """The text with an output that no file has, as aria2 calls it."""
+        """The text with an output that no file has, and no job that waits or runs, as aria2 calls it."""
+        # In the order in which jobs move, one directory after the other.
+        folders = [*WAITING, "cur", "partial"]
+        others = (self.spool.text(other) for folder in folders for other in self.spool.jobs([folder]))
+        taken = {other.output for other in others if other and other.keys.get("root") == job.keys.get("root")}
         stem, dot, suffix = job.output.rpartition(".")
         if not stem or "/" in suffix:
             stem, dot, suffix = job.output, "", ""
         output = job.output
         for count in range(1, 1000):
-            if not os.path.lexists(os.path.join(job.directory, output)):
+            if output not in taken and not os.path.lexists(os.path.join(job.directory, output)):
                 break
             output = f"{stem}.{count}{dot}{suffix}"
         if output == job.output:
@@ -233,7 +244,8 @@ class Methods:
         if not isinstance(options, dict):
             raise Refused("The options are no object.", -32602)
         root, below = place(self.spool, options)
-        if root or option(options, "header"):
+        refuse(options)
+        if root or any(options.get(name) not in (None, "", "0", 0, []) for name in REFUSED_WITH_METALINK):
             raise Refused("options of a metalink are dir, below the output directory, and pause")
         words = ["-o", f"{below}/"] if below else []
         jobs = self.spool.checked(metalink, "--format", "metalink", *words)
@@ -247,10 +259,12 @@ class Methods:
     # Telling.
 
     def call_tellStatus(self, gid, keys=None):
-        if isinstance(gid, str) and gid in self.spool.removed:
-            status = self.spool.removed[gid]
+        try:
+            return self.spool.find(gid).tell(keys)
+        except Refused:
+            if not (status := self.spool.removed.get(str(gid))):
+                raise
             return {key: value for key, value in status.items() if not keys or key in keys}
-        return self.spool.find(gid).tell(keys)
 
     def told(self, jobs: list[Job], keys) -> list[dict]:
         return [job.tell(keys) for job in map(self.spool.text, jobs) if job]
@@ -326,12 +340,10 @@ class Methods:
         return self.spool.steer(gid, "release", ["hold"], f"GID#{gid} cannot be unpaused now").gid
 
     def call_pauseAll(self):
-        self.spool.run("hold", "--spool", self.spool.root, "--all")
-        return "OK"
+        return self.spool.steer_all("hold", ["cur", "urgent", "new", "partial"])
 
     def call_unpauseAll(self):
-        self.spool.run("release", "--spool", self.spool.root, "--all")
-        return "OK"
+        return self.spool.steer_all("release", ["hold"])
 
     def call_remove(self, gid):
         job = self.spool.find(gid)
@@ -345,9 +357,12 @@ class Methods:
     call_forcePause, call_forcePauseAll, call_forceRemove = call_pause, call_pauseAll, call_remove
 
     def call_removeDownloadResult(self, gid):
-        if isinstance(gid, str) and self.spool.removed.pop(gid, None):
-            return "OK"
-        job = self.spool.find(gid)
+        try:
+            job = self.spool.find(gid)
+        except Refused:
+            if self.spool.removed.pop(str(gid), None):
+                return "OK"
+            raise
         if job.folder == "done":
             self.spool.archive(job)
         else:

@@ -91,12 +91,13 @@ package struct SpoolMetrics: Sendable {
   private var counters: [MetricFamily] {
     let prefix = JournalTotals.failed
     let codes = Set(totals.counts.keys.filter { $0.begins(with: prefix) }.map { String($0.dropFirst(prefix.count)) })
+    let fall = "; less after jobs or receipts were removed, but not in a --textfile."
     return [
-      family("bytes", isCounter: true, "Bytes received over the network.", totals[JournalTotals.bytes]),
-      family("done", isCounter: true, "Jobs that were done.", totals[JournalTotals.done]),
-      family("given_up", isCounter: true, "Jobs that were given up.", totals[JournalTotals.givenUp]),
+      family("bytes", isCounter: true, "Bytes received over the network" + fall, totals[JournalTotals.bytes]),
+      family("done", isCounter: true, "Jobs that were done" + fall, totals[JournalTotals.done]),
+      family("given_up", isCounter: true, "Jobs that were given up" + fall, totals[JournalTotals.givenUp]),
       family(
-        "failures", isCounter: true, "Attempts that failed, by the code of spool(5).", by: "code",
+        "failures", isCounter: true, "Attempts that failed, by the code of spool(5)" + fall, by: "code",
         codes.union(JournalTotals.codes).sorted().map { ($0, "\(totals[prefix + $0])") }),
     ]
   }

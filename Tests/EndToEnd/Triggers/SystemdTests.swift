@@ -62,6 +62,34 @@ import Testing
     for unit in Self.services where !unit.hasPrefix("user/") { #expect(try confinement(unit) == model, "\(unit)") }
   }
 
+  /// 75 is no failure of the service, but a worker that was not stopped ends with it only if its mount is away.
+  @Test(arguments: services)
+  func `a worker that keeps running is started again whatever ended it`(unit: String) throws {
+    let keepsRunning = try !Self.values(of: "Restart", in: unit).isEmpty
+    #expect(try Self.values(of: "RestartForceExitStatus", in: unit) == (keepsRunning ? ["75"] : []))
+  }
+
+  /// The path unit starts it again at once while anything is there, whatever became of the last run.
+  @Test(arguments: ["success", "exit-code"])
+  func `a run pauses if something is left that it could not take`(result: String) async throws {
+    let scene = try Scene.echoing()
+    let commands = try ["ExecStartPost", "ExecStopPost"].map { key throws in
+      let line = try #require(try Self.values(of: key, in: "spoolrun-once.service").first)
+      let script = try #require(line.split(separator: "'").dropFirst().first)
+      return script.replacing("$$", with: "$").replacing("/var/spool/spoolrun", with: scene.spool.root)
+    }
+    func pause() async throws -> String {
+      // After a run that failed there is no ExecStartPost= (systemd.service(5)).
+      let script = commands.dropFirst(result == "success" ? 0 : 1).joined(separator: "\n")
+      return try await run(
+        ["/bin/sh", "-c", "SERVICE_RESULT=\(result)\nsleep() { echo \"$1\"; }\n\(script)"]).output
+    }
+    try writeFile(scene.spool.path("new/.hidden"), [])
+    #expect(try await pause() == "1\n")
+    try #require(mkdir(scene.spool.path("new/folder"), 0o700) == 0)
+    #expect(try await pause() == "20\n")
+  }
+
   /// Options of the command line that a unit has, and an administrator's in place of `$SPOOLRUN_OPTIONS`, run a job.
   @Test(arguments: services)
   func `what a unit executes is accepted by the program`(unit: String) async throws {
