@@ -131,8 +131,8 @@ private struct Judge {
 
   private var unasked: ResponseVerdict {
     // Another attempt, or another mirror, may get an answer to what was asked.
-    let status = if case .nothingThere = response.content { 416 } else { 206 }
-    return .fail(Failure(.badResponse, "\(host) answered \(status) to a request without a range"))
+    let what = if case .nothingThere = response.content { "answered 416" } else { "sent a part" }
+    return .fail(Failure(.badResponse, "\(host) \(what) to a request without a range"))
   }
 
   private var isOfType: Bool {
@@ -155,7 +155,16 @@ private struct Judge {
     response.isDecoded || response.isStoredCoding(asked: asked.url) ? nil : response.coding
   }
 
+  /// Whether a 200 may be the part that was asked for, by its length: some servers and proxies say nothing else.
+  private var mayBePart: Bool {
+    let size = asked.version?.size ?? asked.request.expected.size
+    guard let length = response.bodyLength, length != size else { return false }
+    let end = plan.offset &+ length
+    return end == size || plan.last.map { end == $0 &+ 1 } ?? false
+  }
+
   private var whole: ResponseVerdict {
+    if mayBePart { return useless("200, with the length of the part that was asked for") }
     var whole = answer
     whole.size = response.bodyLength
     let data = asked.dataLength > 0 ? asked.version : nil
@@ -199,10 +208,11 @@ private struct Judge {
   // MARK: A part
 
   /// A response without the requested range is useless (RFC 9110 section 15.3.7).
+  private func useless(_ reason: String) -> ResponseVerdict {
+    plan.offset == 0 ? .again(.askUnbounded, reason) : .again(.useless, reason)
+  }
+
   private var part: ResponseVerdict {
-    func useless(_ reason: String) -> ResponseVerdict {
-      plan.offset == 0 ? .again(.askUnbounded, reason) : .again(.useless, reason)
-    }
     guard case .range(let first, let last, let total) = response.content else {
       return if case .unknownRange(let reason) = response.content { useless(reason) } else { useless("no range") }
     }

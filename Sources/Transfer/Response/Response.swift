@@ -120,13 +120,22 @@ package struct Response: Sendable {
 
   private static func content(of head: ResponseHead) -> Content {
     switch head.status {
-    case 200: return .whole
+    case 200: return isPart(head) ? range(of: head) : .whole
     case 206: return range(of: head)
     case 416:
       guard let range = contentRange(of: head), range.first == nil else { return .nothingThere(size: nil) }
       return .nothingThere(size: range.total)
     case let status: return .refused(.http(status: status, logins: head.loginSchemes))
     }
+  }
+
+  /// Whether a 200 is a part of the file: some servers and proxies answer a request for one so. Its Content-Range says
+  /// it, unless the length of the body is another.
+  private static func isPart(_ head: ResponseHead) -> Bool {
+    guard let range = contentRange(of: head), let first = range.first, let last = range.last,
+      first > 0 || range.total.map({ last + 1 < $0 }) ?? false
+    else { return false }
+    return if case .length(let length) = head.framing { length == last - first + 1 } else { true }
   }
 
   private static func range(of head: ResponseHead) -> Content {

@@ -23,6 +23,15 @@ let rangeBehaviours: [Behaviour] =
           body: payload[start...])
       }
     },
+    Behaviour("200 with the part that was asked for", asks: uselessTwice) { request, reply in
+      let start = request.rangeStart ?? 0
+      try reply.respond("200 OK", origin.headFields, body: payload[min(start, n)...])
+    },
+    Behaviour("200 with the part that was asked for, and its Content-Range", asks: resumesOnce) { request, reply in
+      guard let start = request.rangeStart, start < n else { return _ = try origin.answer(request, reply) }
+      try reply.respond(
+        "200 OK", origin.headFields + ["Content-Range: \(origin.contentRange(start))"], body: payload[start...])
+    },
     Behaviour(
       "short 206: a thousand bytes at a time",
       asks: { k in

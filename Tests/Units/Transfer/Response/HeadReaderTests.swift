@@ -95,7 +95,9 @@ import Testing
   }
 
   /// Also where it does not say so.
-  @Test(arguments: [(206, "bytes 0-4/9", true), (206, "none", false), (200, "bytes 0-4/9", false)])
+  @Test(arguments: [
+    (206, "bytes 0-4/9", true), (206, "none", false), (200, "bytes 0-4/9", true), (200, "bytes 0-8/9", false),
+  ])
   func aServerThatSendsAPartSendsParts(status: Int, range: String, takesRanges: Bool) throws {
     let head = ResponseHead(status: status, fields: [(name: "content-range", value: range)])
     #expect(Response(head, from: try URLParts("http://h/f"), now: 0).takesRanges == takesRanges)
