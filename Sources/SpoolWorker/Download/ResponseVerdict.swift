@@ -121,6 +121,7 @@ private struct Judge {
     switch response.content {
     case .whole: isOfType ? whole : otherType
     case .range where !isOfType: otherType
+    case .range where isForWhole && response.isWhole: whole
     case .range, .unknownRange: isForWhole ? unasked : part
     case .nothingThere where isForWhole: unasked
     case .nothingThere where plan.offset == 0: .again(.askUnbounded, "416 for a range from 0")
@@ -166,7 +167,7 @@ private struct Judge {
   private var whole: ResponseVerdict {
     if mayBePart { return useless("200, with the length of the part that was asked for") }
     var whole = answer
-    whole.size = response.bodyLength
+    whole.size = response.statedEnd
     let data = asked.dataLength > 0 ? asked.version : nil
     let oddity =
       data.map { Self.oddity(of: whole, beside: $0, dataLength: asked.dataLength) }

@@ -81,6 +81,9 @@ package struct Response: Sendable {
     }
   }
 
+  /// Whether the body is the file from its first byte to its last; also as a 206, which some servers always send.
+  package var isWhole: Bool { extent?.isWhole ?? false }
+
   /// Where the body ends in the file, as the server announces it; nil if it does not.
   package var statedEnd: UInt64? { extent?.end }
 

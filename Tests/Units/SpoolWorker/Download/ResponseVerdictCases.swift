@@ -46,8 +46,17 @@ extension VerdictCase {
     VerdictCase(
       name: "the declared size", status: 200, fields: ["content-length: 100"], offset: 0, size: 100, verdict: "append"),
     VerdictCase(
-      name: "206 unasked", status: 206, fields: ["content-range: bytes 0-49/100"], offset: 0, version: "unknown",
-      verdict: "bad-response"),
+      name: "206 unasked, of a part", status: 206, fields: ["content-range: bytes 0-49/100"], offset: 0,
+      version: "unknown", verdict: "bad-response"),
+    VerdictCase(
+      name: "206 unasked, of all", status: 206, fields: ["content-range: bytes 0-99/100"], offset: 0,
+      version: "unknown", verdict: "append"),
+    VerdictCase(
+      name: "206 unasked, of another size than declared", status: 206, fields: ["content-range: bytes 0-99/100"],
+      offset: 0, version: "unknown", size: 99, verdict: "mismatch-size"),
+    VerdictCase(
+      name: "206 unasked, total *", status: 206, fields: ["content-range: bytes 0-99/*"], offset: 0,
+      version: "unknown", verdict: "bad-response"),
     VerdictCase(
       name: "a part as 200, unasked", status: 200, fields: good, offset: 0, version: "unknown",
       verdict: "bad-response"),
