@@ -56,7 +56,7 @@ import Testing
     arguments: [
       ([VerdictCase.earlier, VerdictCase.date], true), ([VerdictCase.date, VerdictCase.date], false),
       ([VerdictCase.date, VerdictCase.earlier], false), ([VerdictCase.earlier, nil], false),
-      ([nil, VerdictCase.date], false),
+      ([nil, VerdictCase.date], false), (["Thu, 01 Jan 1970 00:00:01 GMT", VerdictCase.date], false),
       (["yesterday", VerdictCase.date], false), ([VerdictCase.earlier, "now"], false),
     ] as [([String?], Bool)])
   func strongDates(dates: [String?], isStrong: Bool) throws {
