@@ -83,6 +83,8 @@ import Testing
       (200, [("content-length", "5")], .length(5)), (200, [("content-length", "5, 5")], .length(5)),
       (200, [("content-length", "5"), ("content-length", "5")], .length(5)), (200, [], .close),
       (200, [("transfer-encoding", "chunked"), ("content-length", "x")], .chunked),
+      (200, [("transfer-encoding", "Identity"), ("content-length", "5")], .length(5)),
+      (200, [("transfer-encoding", "identity")], .close),
       (304, [("content-length", "5")], .none), (204, [], .none),
       (200, [("content-length", "5"), ("content-length", "6")], .invalid("contradictory Content-Length fields")),
       (200, [("content-length", "-5")], .invalid("Content-Length is not a valid number")),
