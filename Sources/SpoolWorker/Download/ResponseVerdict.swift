@@ -349,10 +349,11 @@ extension Judge {
     return nil
   }
 
-  /// Why the first response to a job is probably not the file: a redirect led to a page of another host, but the URL's
-  /// file name is not that of a page.
+  /// Why the first response to a job is probably not the file: a redirect led to a page on another host or of another
+  /// name, such as one for a login, but the URL's file name is not that of a page.
   private static func oddity(of answer: RemoteVersion, from url: URLParts, asked: URLParts) -> String? {
-    guard url.host != asked.host, isPage(answer.type), let name = asked.lastPathSegment,
+    func end(_ url: URLParts) -> [UInt8]? { url.place.utf8.split(separator: UInt8(ascii: "/")).last.map { Array($0) } }
+    guard isPage(answer.type), url.host != asked.host || end(url) != end(asked), let name = asked.lastPathSegment,
       let dot = name.utf8.lastIndex(of: UInt8(ascii: ".")), dot != name.startIndex
     else { return nil }
     let suffix = name[dot...].dropFirstBytes().lowercasedASCII
