@@ -113,7 +113,8 @@ struct ItemFeed: FeedVocabulary {
   /// RSS 2.0 and its forerunners 0.91 and 0.92.
   static let rss = ItemFeed(
     format: .rss, namespaces: ["", "http://backend.userland.com/rss2"], itemPath: ["rss", "channel", "item"],
-    enclosure: "enclosure", links: ["url"], identity: "guid", dates: ["pubDate"], date: FeedDate.rss)
+    enclosure: "enclosure", links: ["url"], identity: "guid", dates: ["pubDate"],
+    date: { FeedDate.rss($0) ?? FeedDate.atom($0) })
 
   /// RSS 1.0 and 0.90, whose items are beside the channel and known by `rdf:about`, with enclosures of the module
   /// mod_enclosure (purl.oclc.org/net/rss_2.0/enc), or as RSS 2.0 has them.
@@ -252,19 +253,19 @@ private enum FeedDate {
     return moment(year, month + 1, day, time, offset)
   }
 
-  /// RFC 3339: `2003-12-13T18:30:02.25+01:00`; nil for anything else.
+  /// RFC 3339: `2003-12-13T18:30:02.25+01:00`; also without the seconds, the zone, which is UTC then, or the time, as
+  /// W3CDTF has it; nil for anything else.
   static func atom(_ text: String) -> Timestamp? {
-    let bytes = Array(text.utf8)
-    guard bytes.count >= 20, bytes[4] == 0x2D, bytes[7] == 0x2D, bytes[10] | 0x20 == 0x74,
-      let year = number(text.prefix(4)), let month = number(text.dropFirst(5).prefix(2)),
-      let day = number(text.dropFirst(8).prefix(2)), (1...12).contains(month),
-      let time = Self.time(text.dropFirst(11).prefix(8))
+    let parts = text.utf8.split(maxSplits: 1) { "Tt ".utf8.contains($0) }.map { Substring($0) }
+    let days = parts.first?.split(at: "-", omittingEmptySubsequences: false) ?? []
+    guard days.count == 3, days[0].utf8.count == 4, let year = number(days[0]), let month = number(days[1]),
+      (1...12).contains(month), let day = number(days[2])
     else { return nil }
-    let rest = text.dropFirst(19)
-    let zone = rest.begins(with: ".") ? Substring(rest.utf8.dropFirst().drop { 0x30...0x39 ~= $0 }) : rest
-    guard let offset = zone.lowercasedASCII == "z" ? 0 : Self.offset(Substring(zone.split(at: ":").joined())) else {
-      return nil
-    }
+    guard parts.count == 2 else { return moment(year, month, day, 0, 0) }
+    let clock = parts[1].utf8.prefix { 0x30...0x3A ~= $0 }
+    var zone = Substring(parts[1].utf8[clock.endIndex...])
+    if zone.begins(with: ".") { zone = Substring(zone.utf8.dropFirst().drop { 0x30...0x39 ~= $0 }) }
+    guard let time = Self.time(Substring(clock)), let offset = Self.offset(trimmed(zone)) else { return nil }
     return moment(year, month, day, time, offset)
   }
 
@@ -290,9 +291,11 @@ private enum FeedDate {
     return hours * 3600 + minutes * 60 + seconds
   }
 
-  /// `+0100` or a name, in seconds.
+  /// `+0100`, `+01:00` or a name, in seconds. Names that are not known count as UTC (RFC 5322 section 4.3): a few hours
+  /// do less harm than no date.
   private static func offset(_ text: Substring) -> Int? {
-    if let hours = zones[text.uppercased()] { return hours * 3600 }
+    if text.utf8.allSatisfy({ 0x61...0x7A ~= $0 | 0x20 }) { return (zones[text.uppercased()] ?? 0) * 3600 }
+    let text = Substring(text.split(at: ":").joined())
     guard text.utf8.count == 5, let sign = ["+": 1, "-": -1][String(text.prefix(1))],
       let hours = number(text.dropFirst().prefix(2)), let minutes = number(text.suffix(2)), minutes < 60
     else { return nil }

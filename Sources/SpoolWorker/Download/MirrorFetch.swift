@@ -47,7 +47,10 @@ final class MirrorFetch: RunningTransfer {
     (self.engine, self.options, self.memory, self.log) = (engine, options, memory, log)
     (self.takesPart, self.hasRefusedConnection, self.hasFailed) = (takesPart, hasRefusedConnection, hasFailed)
     let request = data.request
-    template = FetchRequest(mirror, request, id: id)
+    var template = FetchRequest(mirror, request, id: id)
+    // A cache on the way may have what is wrong.
+    if isAlone { template.conditions = [FetchRequest.pastCaches] }
+    self.template = template
     let mayUseSeveral = mirror.parts.scheme.hasBoundedRanges && bearsMore
     let connections = request.connections ?? options.connections
     policy = FetchPolicy(host: mirror.parts.host, connections: mayUseSeveral ? connections : 1, from: data.progress)

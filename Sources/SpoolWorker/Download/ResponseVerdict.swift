@@ -121,6 +121,7 @@ private struct Judge {
     switch response.content {
     case .whole: isOfType ? whole : otherType
     case .range where !isOfType: otherType
+    case .range where isForWhole && response.isWhole: whole
     case .range, .unknownRange: isForWhole ? unasked : part
     case .nothingThere where isForWhole: unasked
     case .nothingThere where plan.offset == 0: .again(.askUnbounded, "416 for a range from 0")
@@ -131,8 +132,8 @@ private struct Judge {
 
   private var unasked: ResponseVerdict {
     // Another attempt, or another mirror, may get an answer to what was asked.
-    let status = if case .nothingThere = response.content { 416 } else { 206 }
-    return .fail(Failure(.badResponse, "\(host) answered \(status) to a request without a range"))
+    let what = if case .nothingThere = response.content { "answered 416" } else { "sent a part" }
+    return .fail(Failure(.badResponse, "\(host) \(what) to a request without a range"))
   }
 
   private var isOfType: Bool {
@@ -155,9 +156,18 @@ private struct Judge {
     response.isDecoded || response.isStoredCoding(asked: asked.url) ? nil : response.coding
   }
 
+  /// Whether a 200 may be the part that was asked for, by its length: some servers and proxies say nothing else.
+  private var mayBePart: Bool {
+    let size = asked.version?.size ?? asked.request.expected.size
+    guard let length = response.bodyLength, length != size else { return false }
+    let end = plan.offset &+ length
+    return end == size || plan.last.map { end == $0 &+ 1 } ?? false
+  }
+
   private var whole: ResponseVerdict {
+    if mayBePart { return useless("200, with the length of the part that was asked for") }
     var whole = answer
-    whole.size = response.bodyLength
+    whole.size = response.statedEnd
     let data = asked.dataLength > 0 ? asked.version : nil
     let oddity =
       data.map { Self.oddity(of: whole, beside: $0, dataLength: asked.dataLength) }
@@ -199,10 +209,11 @@ private struct Judge {
   // MARK: A part
 
   /// A response without the requested range is useless (RFC 9110 section 15.3.7).
+  private func useless(_ reason: String) -> ResponseVerdict {
+    plan.offset == 0 ? .again(.askUnbounded, reason) : .again(.useless, reason)
+  }
+
   private var part: ResponseVerdict {
-    func useless(_ reason: String) -> ResponseVerdict {
-      plan.offset == 0 ? .again(.askUnbounded, reason) : .again(.useless, reason)
-    }
     guard case .range(let first, let last, let total) = response.content else {
       return if case .unknownRange(let reason) = response.content { useless(reason) } else { useless("no range") }
     }
@@ -338,10 +349,11 @@ extension Judge {
     return nil
   }
 
-  /// Why the first response to a job is probably not the file: a redirect led to a page of another host, but the URL's
-  /// file name is not that of a page.
+  /// Why the first response to a job is probably not the file: a redirect led to a page on another host or of another
+  /// name, such as one for a login, but the URL's file name is not that of a page.
   private static func oddity(of answer: RemoteVersion, from url: URLParts, asked: URLParts) -> String? {
-    guard url.host != asked.host, isPage(answer.type), let name = asked.lastPathSegment,
+    func end(_ url: URLParts) -> [UInt8]? { url.place.utf8.split(separator: UInt8(ascii: "/")).last.map { Array($0) } }
+    guard isPage(answer.type), url.host != asked.host || end(url) != end(asked), let name = asked.lastPathSegment,
       let dot = name.utf8.lastIndex(of: UInt8(ascii: ".")), dot != name.startIndex
     else { return nil }
     let suffix = name[dot...].dropFirstBytes().lowercasedASCII

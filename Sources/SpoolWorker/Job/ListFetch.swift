@@ -169,10 +169,10 @@ private final class ListSink: FetchSink {
 
   func accept(_ response: Response) -> Bool {
     switch response.content {
-    case .whole where kind == .file:
+    case _ where response.isWhole && kind == .file:
       hasVersion = true
       return false
-    case .whole:
+    case _ where response.isWhole:
       expected = response.statedEnd
       if let coding = response.coding, !response.isDecoded {
         let sent = "\(mirror.parts.host) sent the \(kind.rawValue) with Content-Encoding: \(escaped(coding.prefix(40)))"
@@ -187,7 +187,7 @@ private final class ListSink: FetchSink {
       isUnchanged = true
       return true
     case .refused(let reason): return refuse(Failure(reason, from: mirror.parts, mayPass: false), response)
-    case .range, .unknownRange, .nothingThere:
+    case .whole, .range, .unknownRange, .nothingThere:
       return refuse(
         Failure(.badResponse, "\(mirror.parts.host) sent a part of the \(kind.rawValue), which was not requested"),
         response)

@@ -82,7 +82,8 @@ final class PieceRepair: RunningTransfer {
     let isBounded = mirror.parts.scheme.hasBoundedRanges
     let plan = ResumePlan(
       offset: range.lowerBound, last: isBounded ? range.upperBound - 1 : nil, ifRange: nil, comparesSizeOnly: true)
-    let request = FetchRequest(mirror, data.request, id: requests).asking(for: plan, .init(connections: 1))
+    var request = FetchRequest(mirror, data.request, id: requests).asking(for: plan, .init(connections: 1))
+    request.conditions = [FetchRequest.pastCaches]
     let sink = PieceSink(data, range, plan, mirror)
     let result = await engine.fetch(request, into: sink)
     fetched += result.bytesReceived

@@ -44,6 +44,8 @@ package struct FetchRequest: Sendable {
   package var addressFamily = AddressFamily.any
   /// `If-None-Match` and the like (RFC 9110, 13.1), one an element: sent on each hop. The answer may be 304.
   package var conditions: [String] = []
+  /// As a condition: no cache on the way answers by itself (RFC 9111, 5.2.1.4).
+  package static let pastCaches = "Cache-Control: no-cache"
   /// Has a body decoded that comes in a coding, although none is asked for. Not for a range.
   package var decodes = false
   /// Whether the worker's own login for a host goes there over an encrypted channel only, as after a redirect.

@@ -81,6 +81,9 @@ package struct Response: Sendable {
     }
   }
 
+  /// Whether the body is the file from its first byte to its last; also as a 206, which some servers always send.
+  package var isWhole: Bool { extent?.isWhole ?? false }
+
   /// Where the body ends in the file, as the server announces it; nil if it does not.
   package var statedEnd: UInt64? { extent?.end }
 
@@ -105,8 +108,11 @@ package struct Response: Sendable {
     mediaType = head.mediaType
     isMediaTypeUnclear = mediaType == nil && head.first("content-type") != nil
     if let extent, coding == nil { digests = head.statedDigests(isWhole: extent.isWhole) }
-    // What is no date is only compared, and Swift takes different spellings of an accented letter for equal.
-    lastModified = head.first("last-modified").flatMap { $0.utf8.allSatisfy { 0x20...0x7E ~= $0 } ? $0 : nil }
+    // What is no date is only compared, and Swift takes different spellings of an accented letter for equal. Files whose
+    // times were taken away all have this day, whatever is in them.
+    lastModified = head.first("last-modified").flatMap {
+      $0.utf8.allSatisfy { 0x20...0x7E ~= $0 } && !$0.utf8.starts(with: "Thu, 01 Jan 1970".utf8) ? $0 : nil
+    }
     let dispositions = head.values("content-disposition")
     proposedName = dispositions.count == 1 ? ContentDisposition(dispositions[0])?.filename : nil
     let etags = head.values("etag")
@@ -120,13 +126,22 @@ package struct Response: Sendable {
 
   private static func content(of head: ResponseHead) -> Content {
     switch head.status {
-    case 200: return .whole
+    case 200: return isPart(head) ? range(of: head) : .whole
     case 206: return range(of: head)
     case 416:
       guard let range = contentRange(of: head), range.first == nil else { return .nothingThere(size: nil) }
       return .nothingThere(size: range.total)
     case let status: return .refused(.http(status: status, logins: head.loginSchemes))
     }
+  }
+
+  /// Whether a 200 is a part of the file: some servers and proxies answer a request for one so. Its Content-Range says
+  /// it, unless the length of the body is another.
+  private static func isPart(_ head: ResponseHead) -> Bool {
+    guard let range = contentRange(of: head), let first = range.first, let last = range.last,
+      first > 0 || range.total.map({ last + 1 < $0 }) ?? false
+    else { return false }
+    return if case .length(let length) = head.framing { length == last - first + 1 } else { true }
   }
 
   private static func range(of head: ResponseHead) -> Content {

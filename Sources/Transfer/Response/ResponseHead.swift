@@ -70,7 +70,8 @@ package struct ResponseHead: Sendable {
 
   private func readFraming() -> Framing {
     if status == 204 || status == 304 { return .none }
-    let codings = members("transfer-encoding").filter { !$0.isEmpty }.map { lowercasedASCII($0) }
+    // `identity` is no coding (RFC 2616 had it). libcurl then reads to the end of the connection.
+    let codings = members("transfer-encoding").map { lowercasedASCII($0) }.filter { !["", "identity"].contains($0) }
     if !codings.isEmpty {
       return codings == ["chunked"] ? .chunked : .invalid("a transfer coding that was not requested")
     }

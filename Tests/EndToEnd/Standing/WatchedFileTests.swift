@@ -69,6 +69,22 @@ import Testing
     }
   }
 
+  @Test func `the beginning of time is no version`() async throws {
+    // The check asks for it, and its job.
+    let server = try ScriptedServer { request, reply in
+      let fields = ["Last-Modified: Thu, 01 Jan 1970 00:00:01 GMT"]
+      try reply.respond("200 OK", fields, body: Array((request.nth <= 2 ? "one" : "two").utf8))
+    }
+    let spool = try TemporarySpool()
+    try spool.order("geo", "url: \(server.url("/x.mmdb"))\nevery: 1d\nentries: file\noutput: x.mmdb\n")
+    for text in ["one", "two"] {
+      #expect(try await check(spool).status == .exited(0))
+      let checked = time(nil)
+      try await waitUntil("the next second") { time(nil) > checked }
+      #expect(try spool.payload("x.mmdb") == Array(text.utf8))
+    }
+  }
+
   @Test func `what fails leaves the last version`() async throws {
     let (server, spool) = (try FeedServer("one"), try TemporarySpool())
     try order(server, spool)

@@ -91,12 +91,11 @@ private struct Answer {
 
   /// The first byte of the body is the next of the data.
   func checkPlace() throws(Violation) {
-    if head.status == 200 {
-      try require(plan.offset == 0, "the whole is joined to a part")
-      return
-    }
-    try require(head.status == 206, "status \(head.status) is written as data")
-    try require(plan.offset > 0 || plan.last != nil, "a part for a request without a range")
+    try require([200, 206].contains(head.status), "status \(head.status) is written as data")
+    // A 200 is a part if its range and its length say so.
+    if head.status == 200, plan.offset == 0 { return }
+    let isOfAll = range?.first == 0 && range?.last.map { $0 + 1 } == range?.total
+    try require(plan.offset > 0 || plan.last != nil || isOfAll, "a part for a request without a range")
     try require(head.values("content-range").count == 1, "one of several ranges")
     try require(range?.first == plan.offset, "a range that was not asked for")
   }

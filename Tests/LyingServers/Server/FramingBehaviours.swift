@@ -154,6 +154,10 @@ private let chunkedBehaviours: [Behaviour] = [
   Behaviour("chunked, size beyond 64 bits", outcomes: wholeAtFull(bad)) {
     try badChunk($0, $1, "10000000000000000\r\n")
   },
+  Behaviour("identity as a transfer coding, not closed", facts: PartialFacts(), keepsData: false) { _, reply in
+    try reply.head("200 OK", ["Transfer-Encoding: identity", "Content-Length: \(n)"])
+    try reply.send(payload)
+  },
   Behaviour("unknown transfer coding", outcomes: wholeAtFull(bad)) {
     try sendChunked($0, $1, coding: "shuffled, chunked")
   },

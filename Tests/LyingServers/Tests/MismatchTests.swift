@@ -44,6 +44,7 @@ import TestSupport
     try spool.makeDue("job")
     #expect(try await spoolrun("--once", spool.root).status == .exited(1))
     #expect(try spool.lastFailure("failed/job")["code"] == "mismatch" && server.requests.count == 2)
+    #expect(server.requests.map { $0.value("cache-control") } == [nil, "no-cache"], "a cache may be wrong")
   }
 
   @Test func rightAfterAMismatchLeavesNothingAside() async throws {

@@ -171,6 +171,16 @@ extension VerdictCase {
       name: "piece, multipart", status: 206, fields: ["content-type: multipart/byteranges; boundary=x"], offset: 0,
       last: 9, version: "unknown", verdict: "askUnbounded"),
     VerdictCase(
+      name: "piece as 200, by its range", status: 200,
+      fields: ["content-range: bytes 0-9/100", "content-length: 10", "etag: \"v1\""], offset: 0, last: 9,
+      version: "unknown", verdict: "append"),
+    VerdictCase(
+      name: "piece as 200, by its length", status: 200, fields: ["content-length: 10", "etag: \"v1\""], offset: 0,
+      last: 9, version: "unknown", verdict: "askUnbounded"),
+    VerdictCase(
+      name: "all, as long as a piece", status: 200, fields: ["content-length: 10"], offset: 0, last: 9,
+      version: "unknown", size: 10, verdict: "append"),
+    VerdictCase(
       name: "no pieces", status: 200, fields: ["content-length: 100"], offset: 0, last: 9, version: "unknown",
       verdict: "append"),
     VerdictCase(

@@ -46,8 +46,23 @@ extension VerdictCase {
     VerdictCase(
       name: "the declared size", status: 200, fields: ["content-length: 100"], offset: 0, size: 100, verdict: "append"),
     VerdictCase(
-      name: "206 unasked", status: 206, fields: ["content-range: bytes 0-99/100"], offset: 0, version: "unknown",
+      name: "206 unasked, of a part", status: 206, fields: ["content-range: bytes 0-49/100"], offset: 0,
+      version: "unknown", verdict: "bad-response"),
+    VerdictCase(
+      name: "206 unasked, of all", status: 206, fields: ["content-range: bytes 0-99/100"], offset: 0,
+      version: "unknown", verdict: "append"),
+    VerdictCase(
+      name: "206 unasked, of another size than declared", status: 206, fields: ["content-range: bytes 0-99/100"],
+      offset: 0, version: "unknown", size: 99, verdict: "mismatch-size"),
+    VerdictCase(
+      name: "206 unasked, total *", status: 206, fields: ["content-range: bytes 0-99/*"], offset: 0,
+      version: "unknown", verdict: "bad-response"),
+    VerdictCase(
+      name: "a part as 200, unasked", status: 200, fields: good, offset: 0, version: "unknown",
       verdict: "bad-response"),
+    VerdictCase(
+      name: "whole, with its range", status: 200, fields: ["content-range: bytes 0-99/100", "content-length: 100"],
+      offset: 0, version: "unknown", verdict: "append"),
     VerdictCase(
       name: "416 unasked", status: 416, fields: ["content-range: bytes */100"], offset: 0, version: "unknown",
       verdict: "bad-response"),
@@ -58,6 +73,25 @@ extension VerdictCase {
       name: "changed", status: 200, fields: ["content-length: 90", "etag: \"v2\""], verdict: "replace, dropped"),
     VerdictCase(
       name: "range ignored", status: 200, fields: ["content-length: 100", "etag: \"v1\""], verdict: "replace, dropped"),
+    VerdictCase(name: "a part as 200, by its range", status: 200, fields: good, verdict: "append"),
+    VerdictCase(
+      name: "a part as 200, by its range alone", status: 200,
+      fields: ["content-range: bytes 50-99/100", "etag: \"v1\"", "transfer-encoding: chunked"], verdict: "append"),
+    VerdictCase(
+      name: "a part as 200, changed", status: 200,
+      fields: ["content-range: bytes 50-99/100", "etag: \"v2\"", "content-length: 50"], verdict: "startOver"),
+    VerdictCase(
+      name: "whole, with a range", status: 200,
+      fields: ["content-range: bytes 50-99/100", "etag: \"v1\"", "content-length: 100"],
+      verdict: "replace, dropped"),
+    VerdictCase(
+      name: "a part as 200, by its length", status: 200, fields: ["content-length: 50", "etag: \"v1\""],
+      verdict: "useless"),
+    VerdictCase(
+      name: "a part as 200, by its length alone", status: 200, fields: ["content-length: 50"], verdict: "useless"),
+    VerdictCase(
+      name: "a part as 200, by its length and the declared size", status: 200,
+      fields: ["content-length: 50", "etag: \"v1\""], total: nil, size: 100, verdict: "useless"),
     VerdictCase(
       name: "resume, another size than declared", status: 200, fields: ["content-length: 99", "etag: \"v2\""],
       size: 100, verdict: "mismatch-size"),

@@ -56,7 +56,7 @@ import Testing
     arguments: [
       ([VerdictCase.earlier, VerdictCase.date], true), ([VerdictCase.date, VerdictCase.date], false),
       ([VerdictCase.date, VerdictCase.earlier], false), ([VerdictCase.earlier, nil], false),
-      ([nil, VerdictCase.date], false),
+      ([nil, VerdictCase.date], false), (["Thu, 01 Jan 1970 00:00:01 GMT", VerdictCase.date], false),
       (["yesterday", VerdictCase.date], false), ([VerdictCase.earlier, "now"], false),
     ] as [([String?], Bool)])
   func strongDates(dates: [String?], isStrong: Bool) throws {
@@ -167,13 +167,16 @@ import Testing
     #expect(label(try judge(small, seen(small))) == "replace, setAside")
   }
 
-  /// A page of another host instead of a file whose name says that it is none.
+  /// A page that a redirect leads to instead of a file whose name says that it is none.
   @Test(arguments: [
     ("http://a.example/f.zip", "http://portal.example/", "text/html", "other-kind"),
     ("http://a.example/f.zip", "http://portal.example/f.zip", "application/zip", "append"),
     ("http://a.example/f.html", "http://b.example/f.html", "text/html", "append"),
     ("http://a.example/f", "http://b.example/f", "text/html", "append"),
-    ("http://a.example/f.zip", "http://a.example/login", "text/html", "append"),
+    ("http://a.example/f.zip", "http://a.example/login", "text/html", "other-kind"),
+    ("http://a.example/f", "http://a.example/login", "text/html", "append"),
+    ("http://a.example/v1.2", "http://a.example/v1.2/", "text/html", "append"),
+    ("http://a.example/f.zip", "http://a.example/get/f.zip", "text/html", "append"),
   ])
   func pagesOfOtherHosts(asked: String, url: String, type: String, expected: String) throws {
     let verdict = try judge(

@@ -83,6 +83,8 @@ import Testing
       (200, [("content-length", "5")], .length(5)), (200, [("content-length", "5, 5")], .length(5)),
       (200, [("content-length", "5"), ("content-length", "5")], .length(5)), (200, [], .close),
       (200, [("transfer-encoding", "chunked"), ("content-length", "x")], .chunked),
+      (200, [("transfer-encoding", "Identity"), ("content-length", "5")], .length(5)),
+      (200, [("transfer-encoding", "identity")], .close),
       (304, [("content-length", "5")], .none), (204, [], .none),
       (200, [("content-length", "5"), ("content-length", "6")], .invalid("contradictory Content-Length fields")),
       (200, [("content-length", "-5")], .invalid("Content-Length is not a valid number")),
@@ -95,7 +97,9 @@ import Testing
   }
 
   /// Also where it does not say so.
-  @Test(arguments: [(206, "bytes 0-4/9", true), (206, "none", false), (200, "bytes 0-4/9", false)])
+  @Test(arguments: [
+    (206, "bytes 0-4/9", true), (206, "none", false), (200, "bytes 0-4/9", true), (200, "bytes 0-8/9", false),
+  ])
   func aServerThatSendsAPartSendsParts(status: Int, range: String, takesRanges: Bool) throws {
     let head = ResponseHead(status: status, fields: [(name: "content-range", value: range)])
     #expect(Response(head, from: try URLParts("http://h/f"), now: 0).takesRanges == takesRanges)
