@@ -131,8 +131,8 @@ private struct Judge {
 
   private var unasked: ResponseVerdict {
     // Another attempt, or another mirror, may get an answer to what was asked.
-    let status = if case .nothingThere = response.content { 416 } else { 206 }
-    return .fail(Failure(.badResponse, "\(host) answered \(status) to a request without a range"))
+    let what = if case .nothingThere = response.content { "answered 416" } else { "sent a part" }
+    return .fail(Failure(.badResponse, "\(host) \(what) to a request without a range"))
   }
 
   private var isOfType: Bool {

@@ -3,7 +3,8 @@ package struct Response: Sendable {
   package enum Content: Sendable, Equatable {
     /// The file from its first byte to its last: HTTP's 200, FTP without REST.
     case whole
-    /// The bytes `first` to `last`, itself included, of `total`; nil if the server did not say: HTTP's 206.
+    /// The bytes `first` to `last`, itself included, of `total`; nil if the server did not say: HTTP's 206, or a 200 that
+    /// says so.
     case range(first: UInt64, last: UInt64, total: UInt64?)
     /// A part of the file, but the response does not say which: why.
     case unknownRange(String)
@@ -120,13 +121,22 @@ package struct Response: Sendable {
 
   private static func content(of head: ResponseHead) -> Content {
     switch head.status {
-    case 200: return .whole
+    case 200: return success(head)
     case 206: return range(of: head)
     case 416:
       guard let range = contentRange(of: head), range.first == nil else { return .nothingThere(size: nil) }
       return .nothingThere(size: range.total)
     case let status: return .refused(.http(status: status, logins: head.loginSchemes))
     }
+  }
+
+  /// What a 200 has. Some servers send the part that was asked for with this status, so that only Content-Range tells.
+  private static func success(_ head: ResponseHead) -> Content {
+    guard let range = contentRange(of: head), let first = range.first, let last = range.last,
+      first > 0 || range.total.map({ last + 1 < $0 }) ?? false
+    else { return .whole }
+    guard case .length(let length) = head.framing else { return .unknownRange("Content-Range with status 200") }
+    return length == range.total ? .whole : self.range(of: head)
   }
 
   private static func range(of head: ResponseHead) -> Content {

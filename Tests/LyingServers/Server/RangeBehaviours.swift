@@ -9,6 +9,25 @@ let rangeBehaviours: [Behaviour] =
     Behaviour("200: knows no ranges", asks: resumesOnce) { request, reply in
       try reply.respond("200 OK", origin.headFields + ["Accept-Ranges: none"], body: payload)
     },
+    // As ModelScope does, and some gateways of IPFS.
+    Behaviour("200 with the part that was asked for", asks: resumesOnce) { request, reply in
+      guard let start = origin.rangeStart(request), start < n else {
+        try origin.answer(request, reply)
+        return
+      }
+      try reply.respond(
+        "200 OK", origin.headFields + ["Content-Range: \(origin.contentRange(start))"], body: payload[start...])
+    },
+    Behaviour("200 with the part that was asked for, in chunks", asks: uselessTwice) { request, reply in
+      guard let start = origin.rangeStart(request), start < n else {
+        try origin.answer(request, reply)
+        return
+      }
+      try reply.head(
+        "200 OK",
+        origin.headFields + ["Content-Range: \(origin.contentRange(start))", "Transfer-Encoding: chunked"])
+      try reply.send(chunk(Array(payload[start...])) + Array("0\r\n\r\n".utf8))
+    },
     Behaviour(
       "unasked: always 206 from 0",
       outcomes: Outcomes(
