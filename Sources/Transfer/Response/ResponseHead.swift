@@ -70,7 +70,8 @@ package struct ResponseHead: Sendable {
 
   private func readFraming() -> Framing {
     if status == 204 || status == 304 { return .none }
-    let codings = members("transfer-encoding").filter { !$0.isEmpty }.map { lowercasedASCII($0) }
+    // `identity` is none (RFC 2616, 3.6). `chunked` is applied once (RFC 9112, 6.1), however often a proxy says so.
+    let codings = Set(members("transfer-encoding").map { lowercasedASCII($0) }).subtracting(["", "identity"])
     if !codings.isEmpty {
       return codings == ["chunked"] ? .chunked : .invalid("a transfer coding that was not requested")
     }
