@@ -262,9 +262,7 @@ private enum FeedDate {
     else { return nil }
     let rest = text.dropFirst(19)
     let zone = rest.begins(with: ".") ? Substring(rest.utf8.dropFirst().drop { 0x30...0x39 ~= $0 }) : rest
-    guard let offset = zone.lowercasedASCII == "z" ? 0 : Self.offset(Substring(zone.split(at: ":").joined())) else {
-      return nil
-    }
+    guard let offset = Self.offset(zone) else { return nil }
     return moment(year, month, day, time, offset)
   }
 
@@ -290,9 +288,12 @@ private enum FeedDate {
     return hours * 3600 + minutes * 60 + seconds
   }
 
-  /// `+0100` or a name, in seconds.
-  private static func offset(_ text: Substring) -> Int? {
-    if let hours = zones[text.uppercased()] { return hours * 3600 }
+  /// `+0100`, `+01:00` or a name, in seconds. Names that the standards do not have count as UTC (RFC 5322, 4.3).
+  private static func offset(_ zone: Substring) -> Int? {
+    if !zone.isEmpty, zone.utf8.allSatisfy({ 0x61...0x7A ~= $0 | 0x20 }) {
+      return zones[zone.uppercased(), default: 0] * 3600
+    }
+    let text = zone.split(at: ":").joined()
     guard text.utf8.count == 5, let sign = ["+": 1, "-": -1][String(text.prefix(1))],
       let hours = number(text.dropFirst().prefix(2)), let minutes = number(text.suffix(2)), minutes < 60
     else { return nil }

@@ -310,7 +310,8 @@ import Testing
     ("Wed, 02 Oct 2002 08:00:00 EST", "2002-10-02T13:00:00Z"),
     ("Sat,07 September 1999 00:00:00 +0000", "1999-09-07T00:00:00Z"),
     ("31 Feb 2020 00:00:00 GMT", nil), ("yesterday", nil), ("", nil), ("Sat, 07 Sep 2002", nil),
-    ("07 Sep 2002 99:00:00 GMT", nil), ("07 Sep 2002 00:00:00 MARS", nil),
+    ("07 Sep 2002 99:00:00 GMT", nil), ("07 Sep 2002 00:00:00 CEST", "2002-09-07T00:00:00Z"),
+    ("07 Sep 2002 00:00:00 +02:00", "2002-09-06T22:00:00Z"), ("07 Sep 2002 00:00:00 Europe/Paris", nil),
   ])
   func `dates of RSS`(text: String, date: String?) throws {
     let item = "<item><guid>1</guid><pubDate>\(text)</pubDate><enclosure url='http://h/a'/></item>"
@@ -320,7 +321,7 @@ import Testing
   @Test(arguments: [
     ("2003-12-13T18:30:02Z", "2003-12-13T18:30:02Z"), ("2003-12-13t18:30:02.25+01:00", "2003-12-13T17:30:02Z"),
     ("2003-12-13T18:30:02", nil), ("2003-13-13T18:30:02Z", nil), ("2003-12-13", nil),
-    ("2003-12-13T18:30:02+0x:00", nil),
+    ("2003-12-13T18:30:02+0x:00", nil), ("2003-12-13T18:30:02.5", nil),
   ])
   func `dates of Atom`(text: String, date: String?) throws {
     let entry = "<entry><id>1</id><updated>\(text)</updated><link rel='enclosure' href='http://h/a'/></entry>"
