@@ -201,8 +201,9 @@ extension ResponseHead {
     let text =
       stated?.split(separator: UInt8(ascii: "=")).last.map { String(decoding: $0, as: UTF8.self) }
       ?? first("ratelimit-reset") ?? first("x-ratelimit-reset")
-    guard let seconds = text.flatMap({ RetryAfter.seconds($0, now: now) }) else { return nil }
-    // Some state a time, in seconds since 1970.
+    // Some state a time, in seconds since 1970, or in milliseconds.
+    let digits = text.map { $0.utf8.count == 13 ? String(decoding: $0.utf8.prefix(10), as: UTF8.self) : $0 }
+    guard let seconds = digits.flatMap({ RetryAfter.seconds($0, now: now) }) else { return nil }
     return seconds > 1_000_000_000 ? max(0, seconds - Int(now)) : seconds
   }
 }
