@@ -399,9 +399,12 @@ extension Spool {
     if directory == nil, lacksNoReplace.load(ordering: .relaxed) { return try moveByLink(from, to, in: root) }
     do throws(SpoolError) {
       try system.renameNoReplace(directory ?? root, from, to)
-    } catch  where error.isUnknownRename {
+    } catch let unknown where unknown.isUnknownRename {
       if directory == nil { lacksNoReplace.store(true, ordering: .relaxed) }
-      try moveByLink(from, to, in: directory ?? root)
+      do throws(SpoolError) { try moveByLink(from, to, in: directory ?? root) } catch {
+        // Where there are no links, the rename is known, and the name is what it refuses.
+        throw directory != nil && error.errno == .notPermitted ? unknown : error
+      }
     } catch  where error.errno == .fileExists {
       // The kernel looks for the new name before the file system can say that it knows no such rename.
       try completeMoveByLink(from, to, in: directory ?? root, or: error)

@@ -9,7 +9,7 @@ package final class FTPServer: Sendable {
 
   /// Listens when it returns.
   /// - Parameters:
-  ///   - command: one that is always refused, such as `REST`; empty for none.
+  ///   - command: one that is always refused, such as `REST`, perhaps with the reply behind it; empty for none.
   ///   - sending: the data connection is closed after so many bytes, as if that were all; nil for all.
   ///   - junk: comes behind those bytes. Then only the first transfer is cut.
   package init(
@@ -49,7 +49,8 @@ package final class FTPServer: Sendable {
 private let program = """
   import os, socket, sys, threading
 
-  directory, refused, count = sys.argv[1], sys.argv[2], int(sys.argv[3])
+  directory, count = sys.argv[1], int(sys.argv[3])
+  refused, _, refusal = sys.argv[2].partition(" ")
   file = open(directory + "/file", "rb").read()
   junk = open(directory + "/junk", "rb").read()
   commands = open(directory + "/commands", "a", buffering=1)
@@ -68,7 +69,7 @@ private let program = """
           commands.write(text + "\\n")
           name, _, argument = text.partition(" ")
           if name == refused:
-              say(refusals.get(name, "550 refused"))
+              say(refusal or refusals.get(name, "550 refused"))
           elif name == "EPSV":
               data = socket.create_server(("127.0.0.1", 0))
               say(f"229 there (|||{data.getsockname()[1]}|)")

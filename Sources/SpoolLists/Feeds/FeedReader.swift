@@ -141,6 +141,9 @@ struct ItemFeed: FeedVocabulary {
       item = EnclosingItem()
       if identity == nil { item.identity = attributes["about"]?.trimmedAsXML ?? "" }
     }
+    if element.namespace == "http://search.yahoo.com/mrss/", element.name == "content", path.starts(with: itemPath) {
+      item.add(attributes["url"]?.trimmedAsXML ?? "", from: element.base, attributes["type"], isMedia: true)
+    }
     guard path == itemPath + [enclosure], let url = links.lazy.compactMap({ attributes[$0] }).first,
       format != .atom || attributes["rel"] == "enclosure"
     else { return }
@@ -196,16 +199,21 @@ struct Docset: FeedVocabulary {
 private struct EnclosingItem {
   var identity = ""
   var date: Timestamp?
-  private var enclosures: [(url: String, rank: Int)] = []
+  private var enclosures: [Link] = []
+  /// Those of Media RSS, which count where there is no enclosure. Most are pictures for a text.
+  private var soundAndFilm: [Link] = []
+
+  private typealias Link = (url: String, rank: Int)
 
   private static let pictures: Set<String> = ["jpg", "jpeg", "png", "gif", "webp"]
   private static let media: Set<String> = [
     "mp3", "m4a", "m4b", "aac", "ogg", "oga", "opus", "flac", "wav", "mp4", "m4v", "mkv", "webm", "mov",
   ]
 
-  mutating func add(_ url: String, from base: String, _ type: String?) {
+  mutating func add(_ url: String, from base: String, _ type: String?, isMedia: Bool = false) {
     if url.isEmpty { return }
-    enclosures.append((resolved(url, against: base), Self.rank(url, type?.trimmedAsXML.lowercasedASCII ?? "")))
+    let link = (url: resolved(url, against: base), rank: Self.rank(url, type?.trimmedAsXML.lowercasedASCII ?? ""))
+    if !isMedia { enclosures.append(link) } else if link.rank == 0 { soundAndFilm.append(link) }
   }
 
   /// Sound and film come before other files, and pictures, which are covers mostly, behind them.
@@ -221,9 +229,10 @@ private struct EnclosingItem {
 
   /// One for each enclosure, the best first. Without an identity of its own, the item is known by its first URL.
   var entries: [FeedEntry] {
-    let identity = identity.isEmpty ? enclosures.first?.url ?? "" : identity
-    let order = enclosures.indices.sorted { (enclosures[$0].rank, $0) < (enclosures[$1].rank, $1) }
-    return order.map { FeedEntry(identity: identity, date: date, urls: [enclosures[$0].url]) }
+    let links = enclosures.isEmpty ? soundAndFilm : enclosures
+    let identity = identity.isEmpty ? links.first?.url ?? "" : identity
+    let order = links.indices.sorted { (links[$0].rank, $0) < (links[$1].rank, $1) }
+    return order.map { FeedEntry(identity: identity, date: date, urls: [links[$0].url]) }
   }
 }
 

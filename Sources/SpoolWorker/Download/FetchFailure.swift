@@ -43,6 +43,7 @@ extension Failure {
     case .readOnlyFileSystem: (code, reason) = (.noOutput, "\(place): make its file system writable")
     case .permissionDenied, .notPermitted:
       (code, reason) = (.noOutput, "\(place): let the worker's user write to it")
+    case .invalidArgument: (code, reason) = (.badOutput, "\(directory): its file system takes no such name")
     case _ where error.isDiskFull: reason = "\(place): make space there"
     default: break
     }

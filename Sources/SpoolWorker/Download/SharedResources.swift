@@ -172,6 +172,8 @@ extension RateRules {
 /// The minute of the day by the local clock, from 0 to 1439.
 func minuteOfDay() -> Int {
   var (now, parts) = (time(nil), tm())
+  // localtime_r(3) alone would keep to the zone that the process began with.
+  tzset()
   localtime_r(&now, &parts)
   return Int(parts.tm_hour) * 60 + Int(parts.tm_min)
 }

@@ -106,7 +106,7 @@ struct Commit {
       // The copy may have taken minutes.
       try claim.check()
       try outputs.check(place, plan.output)
-      if try place.publish(copy, overwrite: overwrites) { return try copy.inode() }
+      if try writing({ try place.publish(copy, overwrite: overwrites) }) { return try copy.inode() }
       try? place.discard(copy)
       return nil
     } catch {

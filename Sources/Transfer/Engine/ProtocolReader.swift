@@ -107,8 +107,20 @@ private struct FileReader: ProtocolReader {
   /// The first byte asked for.
   let offset: UInt64
   let framing: ResponseHead.Framing? = nil
+  /// The login was refused because too many are logged in.
+  private var isBusy = false
 
-  func take(line: UnsafeRawBufferPointer, from handle: EasyHandle) -> ProtocolEvent { .nothing }
+  init(url: URLParts, offset: UInt64) { (self.url, self.offset) = (url, offset) }
+
+  /// FTP says so by 421 (RFC 959, 4.2), or by the reply to a wrong login, of which then only the text tells.
+  mutating func take(line: UnsafeRawBufferPointer, from handle: EasyHandle) -> ProtocolEvent {
+    let text = lowercasedASCII(String(decoding: line, as: UTF8.self)).utf8
+    let isRefusal = text.starts(with: "530".utf8)
+    isBusy =
+      isBusy || text.starts(with: "421".utf8)
+      || isRefusal && ["too many", "maximum", "exceeded", "limit", "later"].contains { text.contains($0.utf8) }
+    return .nothing
+  }
 
   func beginsAgain() -> Bool { false }
 
@@ -139,7 +151,7 @@ private struct FileReader: ProtocolReader {
       content = .nothingThere(size: offset)
     // The file is shorter, or the server cannot start at an offset.
     case CURLE_BAD_DOWNLOAD_RESUME, CURLE_FTP_COULDNT_USE_REST: content = .nothingThere(size: nil)
-    case CURLE_LOGIN_DENIED: content = .refused(.login)
+    case CURLE_LOGIN_DENIED: content = .refused(isBusy ? .unavailable : .login)
     case CURLE_REMOTE_ACCESS_DENIED: content = .refused(.access)
     case CURLE_REMOTE_FILE_NOT_FOUND: content = .refused(.noSuchFile)
     case CURLE_FTP_COULDNT_RETR_FILE: content = .refused(.unavailable)

@@ -3,7 +3,8 @@ package struct Response: Sendable {
   package enum Content: Sendable, Equatable {
     /// The file from its first byte to its last: HTTP's 200, FTP without REST.
     case whole
-    /// The bytes `first` to `last`, itself included, of `total`; nil if the server did not say: HTTP's 206.
+    /// The bytes `first` to `last`, itself included, of `total`; nil if the server did not say: HTTP's 206, or a 200 that
+    /// says so.
     case range(first: UInt64, last: UInt64, total: UInt64?)
     /// A part of the file, but the response does not say which: why.
     case unknownRange(String)
@@ -81,9 +82,6 @@ package struct Response: Sendable {
     }
   }
 
-  /// Whether the body is the file from its first byte to its last; also as a 206, which some servers always send.
-  package var isWhole: Bool { extent?.isWhole ?? false }
-
   /// Where the body ends in the file, as the server announces it; nil if it does not.
   package var statedEnd: UInt64? { extent?.end }
 
@@ -108,11 +106,8 @@ package struct Response: Sendable {
     mediaType = head.mediaType
     isMediaTypeUnclear = mediaType == nil && head.first("content-type") != nil
     if let extent, coding == nil { digests = head.statedDigests(isWhole: extent.isWhole) }
-    // What is no date is only compared, and Swift takes different spellings of an accented letter for equal. Files whose
-    // times were taken away all have this day, whatever is in them.
-    lastModified = head.first("last-modified").flatMap {
-      $0.utf8.allSatisfy { 0x20...0x7E ~= $0 } && !$0.utf8.starts(with: "Thu, 01 Jan 1970".utf8) ? $0 : nil
-    }
+    // What is no date is only compared, and Swift takes different spellings of an accented letter for equal.
+    lastModified = head.first("last-modified").flatMap { $0.utf8.allSatisfy { 0x20...0x7E ~= $0 } ? $0 : nil }
     let dispositions = head.values("content-disposition")
     proposedName = dispositions.count == 1 ? ContentDisposition(dispositions[0])?.filename : nil
     let etags = head.values("etag")
@@ -126,7 +121,7 @@ package struct Response: Sendable {
 
   private static func content(of head: ResponseHead) -> Content {
     switch head.status {
-    case 200: return isPart(head) ? range(of: head) : .whole
+    case 200: return success(head)
     case 206: return range(of: head)
     case 416:
       guard let range = contentRange(of: head), range.first == nil else { return .nothingThere(size: nil) }
@@ -135,13 +130,13 @@ package struct Response: Sendable {
     }
   }
 
-  /// Whether a 200 is a part of the file: some servers and proxies answer a request for one so. Its Content-Range says
-  /// it, unless the length of the body is another.
-  private static func isPart(_ head: ResponseHead) -> Bool {
+  /// What a 200 has. Some servers send the part that was asked for with this status, so that only Content-Range tells.
+  private static func success(_ head: ResponseHead) -> Content {
     guard let range = contentRange(of: head), let first = range.first, let last = range.last,
       first > 0 || range.total.map({ last + 1 < $0 }) ?? false
-    else { return false }
-    return if case .length(let length) = head.framing { length == last - first + 1 } else { true }
+    else { return .whole }
+    guard case .length(let length) = head.framing else { return .unknownRange("Content-Range with status 200") }
+    return length == range.total ? .whole : self.range(of: head)
   }
 
   private static func range(of head: ResponseHead) -> Content {

@@ -11,6 +11,8 @@ package struct ContentDisposition: Equatable, Sendable {
   package init?(_ field: String) {
     var rest = Array(field.utf8)[...]
     guard Self.token(&rest) != nil else { return nil }
+    // Some servers leave the type out.
+    if rest.first == UInt8(ascii: "=") { rest = Array((";" + field).utf8)[...] }
     var parameters: [String: [UInt8]] = [:]
     while true {
       skipBlanks(&rest)
@@ -68,7 +70,7 @@ package struct ContentDisposition: Equatable, Sendable {
     let (bytes, isValid) = percentDecoded(parts[2])
     guard isValid else { return nil }
     switch String(decoding: parts[0].map(lowercasedASCII), as: UTF8.self) {
-    case "utf-8": return String(validating: bytes, as: UTF8.self)
+    case "utf-8", "utf8": return String(validating: bytes, as: UTF8.self)
     case "iso-8859-1": return String(String.UnicodeScalarView(bytes.map { Unicode.Scalar($0) }))
     default: return nil
     }
@@ -201,8 +203,9 @@ extension ResponseHead {
     let text =
       stated?.split(separator: UInt8(ascii: "=")).last.map { String(decoding: $0, as: UTF8.self) }
       ?? first("ratelimit-reset") ?? first("x-ratelimit-reset")
-    guard let seconds = text.flatMap({ RetryAfter.seconds($0, now: now) }) else { return nil }
-    // Some state a time, in seconds since 1970.
+    // Some state a time, in seconds since 1970, or in milliseconds.
+    let digits = text.map { $0.utf8.count == 13 ? String(decoding: $0.utf8.prefix(10), as: UTF8.self) : $0 }
+    guard let seconds = digits.flatMap({ RetryAfter.seconds($0, now: now) }) else { return nil }
     return seconds > 1_000_000_000 ? max(0, seconds - Int(now)) : seconds
   }
 }

@@ -70,8 +70,8 @@ package struct ResponseHead: Sendable {
 
   private func readFraming() -> Framing {
     if status == 204 || status == 304 { return .none }
-    // `identity` is no coding (RFC 2616 had it). libcurl then reads to the end of the connection.
-    let codings = members("transfer-encoding").map { lowercasedASCII($0) }.filter { !["", "identity"].contains($0) }
+    // `identity` is none (RFC 2616, 3.6). `chunked` is applied once (RFC 9112, 6.1), however often a proxy says so.
+    let codings = Set(members("transfer-encoding").map { lowercasedASCII($0) }).subtracting(["", "identity"])
     if !codings.isEmpty {
       return codings == ["chunked"] ? .chunked : .invalid("a transfer coding that was not requested")
     }

@@ -56,6 +56,30 @@ import Testing
     }
   }
 
+  /// As that of a laptop that travels.
+  @Test(.enabled("needs mounts") { try await Need.mounts.isMet() })
+  func theTimeOfDayIsThatOfTheHostsZone() async throws {
+    func clock(_ hour: Int) -> String { "\(hour % 24 < 10 ? "0" : "")\(hour % 24):00" }
+    let hour = time(nil) / 3600
+    try write("limit-rate: 2k \(clock(hour + 22))-\(clock(hour + 3)), none\n")
+    let script = """
+      unset TZ; mount --bind /usr/share/zoneinfo/Etc/UTC /etc/localtime
+      "$0/spoolrun" "$1" & trap "kill $!" TERM
+      until [ -e "$0/there" ]; do sleep 0.1; done
+      mount --bind /usr/share/zoneinfo/Etc/GMT-12 /etc/localtime
+      wait; wait
+      """
+    let worker = try RunningCommand(
+      ["/usr/bin/unshare", "--mount", "/bin/sh", "-euc", script, scene.tools, scene.spool.root])
+    defer { worker.send(signal: SIGTERM) }
+    try scene.spool.drop("a", scene.server.url("/a") + "\n")
+    try await waitUntil("it has begun") { (scene.length("a") ?? 0) > 0 }
+    try writeFile("\(scene.tools)/there", [])
+    try await waitUntil("it is done") { scene.isDone("a") }
+    worker.send(signal: SIGTERM)
+    _ = try await worker.result()
+  }
+
   @Test func aNewLimitHoldsForARunningTransfer() async throws {
     try write("limit-rate: 8k\n")
     try await withWorker {

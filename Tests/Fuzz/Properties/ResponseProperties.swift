@@ -85,9 +85,10 @@ func checkHead(_ bytes: [UInt8]) throws(Violation) {
   }
 }
 
-/// An empty list is no coding.
+/// An empty list is no coding, and neither is `identity`.
 private func hasCoding(_ head: ResponseHead) -> Bool {
-  head.values("transfer-encoding").contains { $0.utf8.contains { ![0x20, 0x09, 0x2C].contains($0) } }
+  head.values("transfer-encoding").flatMap { $0.split(separator: ",").map { $0.trimmingBlanks.lowercased() } }
+    .contains { !["", "identity"].contains($0) }
 }
 
 /// As libcurl delivers them: each with its line end, the last one perhaps without.

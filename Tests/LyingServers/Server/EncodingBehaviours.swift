@@ -126,6 +126,9 @@ let encodingBehaviours: [Behaviour] =
       let start = request.rangeStart ?? 0
       try reply.respond("200 OK", ["ETag: \(v2)", "Content-Range: bytes \(start)-\(n - 1)/\(n)"], body: payload)
     },
+    Behaviour("transfer coding identity", asks: resumesOnce) {
+      try withFields(["Transfer-Encoding: identity"]).answer($0, $1)
+    },
     Behaviour("Content-Disposition names a file") {
       try withFields(["Content-Disposition: attachment; filename=\"../../evil\"; filename*=UTF-8''%2e%2e%2fevil"])
         .answer($0, $1)

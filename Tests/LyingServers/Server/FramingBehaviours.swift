@@ -126,6 +126,9 @@ private func lengthFields(
 private let chunkedBehaviours: [Behaviour] = [
   Behaviour("chunked") { try sendChunked($0, $1) },
   Behaviour("chunked, 206 too", asks: resumesOnce) { try sendChunked($0, $1) },
+  Behaviour("chunked, said twice", asks: resumesOnce) {
+    try sendChunked($0, $1, coding: "chunked\r\nTransfer-Encoding: chunked")
+  },
   Behaviour("chunked, with extensions and a trailer") {
     try sendChunked($0, $1, extensions: ";a=b;c=\"d\"", trailer: "X-Sum: 1\r\n")
   },

@@ -28,6 +28,14 @@ let rangeBehaviours: [Behaviour] =
       try reply.respond(
         "200 OK", origin.headFields + ["Content-Range: \(origin.contentRange(start))"], body: payload[start...])
     },
+    Behaviour("200 with the part that was asked for, and its Content-Range, in chunks", asks: uselessTwice) {
+      request, reply in
+      guard let start = request.rangeStart, start < n else { return _ = try origin.answer(request, reply) }
+      try reply.head(
+        "200 OK",
+        origin.headFields + ["Content-Range: \(origin.contentRange(start))", "Transfer-Encoding: chunked"])
+      try reply.send(chunk(Array(payload[start...])) + Array("0\r\n\r\n".utf8))
+    },
     Behaviour(
       "short 206: a thousand bytes at a time",
       asks: { k in

@@ -304,6 +304,19 @@ import Testing
     #expect(throws: Defect.self) { try ReadList(Array(text.utf8)) }
   }
 
+  /// As FreshRSS passes podcasts on. Beside an enclosure it says nothing new.
+  @Test(arguments: [
+    ("<media:content url='a.mp3' type='audio/mpeg'/>", ["a.mp3"]),
+    ("<media:group><media:content url='t.jpg'/><media:content url='b.mp4'/></media:group>", ["b.mp4"]),
+    ("<media:content url='a.mp3'/><enclosure url='c.mp3'/>", ["c.mp3"]),
+    ("<media:content url='t' type='image/png'/><x:content xmlns:x='u' url='x.mp3'/>", []),
+  ])
+  func `media of items without an enclosure`(links: String, urls: [String]) throws {
+    let item = "<item><guid>1</guid>\(links)</item>"
+    let feed = "<rss xmlns:media='http://search.yahoo.com/mrss/'><channel>\(item)</channel></rss>"
+    #expect(try read(feed).map(\.urls) == urls.map { [$0] })
+  }
+
   @Test(arguments: [
     ("Sat, 07 Sep 2002 00:00:01 GMT", "2002-09-07T00:00:01Z"), ("7 Sep 02 09:42 -0130", "2002-09-07T11:12:00Z"),
     ("7 Sep 102 09:42 GMT", "2002-09-07T09:42:00Z"),

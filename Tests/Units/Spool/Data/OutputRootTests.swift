@@ -31,6 +31,20 @@ import Testing
     #expect((fileStatus(fixture.files.path("files/sets/2026/x"))?.st_mode ?? 0) & 0o777 == 0o600)
   }
 
+  /// As FAT, which has no links, refuses a colon.
+  @Test func `a name that the file system does not take`() throws {
+    let probe = Probe { call in
+      guard call.path.contains("a:b") else { return nil }
+      return call.kind == .rename ? .fail(.invalidArgument) : call.kind == .link ? .fail(.notPermitted) : nil
+    }
+    let fixture = try Fixture(hook: probe)
+    let place = try OutputRoot(nil, spool: fixture.spool).place(try output("a:b"))
+    let copy = try place.beginCopy(of: try part(fixture))
+    _ = try copy.run([])
+    let error = #expect(throws: SpoolError.self) { _ = try place.publish(copy, overwrite: false) }
+    #expect(error?.errno == .invalidArgument)
+  }
+
   /// The directory goes elsewhere when the payload has its name there: a receipt would not be true, and the data has
   /// one name again.
   @Test(arguments: ["files", "files/sub"], [true, false])
@@ -246,7 +260,7 @@ import Testing
     let place = try OutputRoot(nil, spool: fixture.spool).place(try output("x"))
     let part = try part(fixture)
     guard case .exists = try place.publish(part, overwrite: false) else { throw Unexpected(description: "replaced") }
-    let error = #expect(throws: SpoolError.self) { try place.publish(part, overwrite: true) }
+    let error = #expect(throws: SpoolError.self) { _ = try place.publish(part, overwrite: true) }
     #expect(error?.errno == .isDirectory)
   }
 

@@ -9,7 +9,9 @@ import Testing
   @Test(
     arguments: [
       ("sha256", sha256, sha256), ("sha256", sha256.uppercased(), sha256),
-      ("sha256", "ungWv48Bz+pBQUDeXa4iI7ADYaOWF3qctBD/YfIAFa0=", sha256),
+      ("sha256", "ungWv48Bz+pBQUDeXa4iI7ADYaOWF3qctBD/YfIAFa0=", sha256), ("sha256", "sha256:" + sha256, sha256),
+      ("sha256", "sha256-ungWv48Bz+pBQUDeXa4iI7ADYaOWF3qctBD/YfIAFa0=", sha256), ("sha256", "sha512:" + sha256, nil),
+      ("sha256", "sha256", nil), ("sha256", "sha256:", nil),
       ("sha1", "qZk+NkcGgWq6PiVxeFDCbJzQ2J0=", "a9993e364706816aba3e25717850c26c9cd0d89d"),
       ("md5", "kAFQmDzST7DWlj99KOF/cg==", "900150983cd24fb0d6963f7d28e17f72"),
       ("md5", "900150983CD24fb0d6963f7d28e17f72", "900150983cd24fb0d6963f7d28e17f72"),

@@ -28,6 +28,12 @@ import Testing
     #expect(JobFetch.decisive([Failure(.resolve, "unknown"), dead])?.code == .connect)
   }
 
+  @Test func aNameThatTheFileSystemDoesNotTakeIsTheJobsMistake() {
+    let error = SpoolError(call: .rename, path: "a:b", errno: .invalidArgument)
+    let failure = Failure(error, writingTo: "/media/stick")
+    #expect(failure.code == .badOutput && failure.reason.contains("/media/stick"))
+  }
+
   /// The one that rests may have the piece. One that answers nobody keeps no job.
   @Test func piecesAreWrongOnlyIfNoMirrorSaysLater() {
     let wrong = Failure(.wrongPiece, "wrong")

@@ -30,7 +30,8 @@ import Testing
       // The offset is the file's size: libcurl does not ask.
       ("", 100_000, .nothingThere(size: 100_000)), ("", 100_001, .nothingThere(size: nil)),
       ("REST", 60_000, .nothingThere(size: nil)), ("PASS", 0, .refused(.login)), ("CWD", 0, .refused(.access)),
-      ("RETR", 0, .refused(.noSuchFile)),
+      ("RETR", 0, .refused(.noSuchFile)), ("PASS 421 Too many connections (8) from this IP", 0, .refused(.unavailable)),
+      ("USER 530-Sorry.\r\n530 The maximum number of clients (3) is connected", 0, .refused(.unavailable)),
     ] as [(String, UInt64, Response.Content)])
   func refusals(command: String, offset: UInt64, expected: Response.Content) async throws {
     let server = try await FTPServer(file: Self.file, refusing: command)

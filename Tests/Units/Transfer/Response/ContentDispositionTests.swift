@@ -15,7 +15,8 @@ import Testing
       ("attachment; filename*=ISO-8859-1'en'%A3%20rates", "£ rates"),
       ("attachment; filename=\"naïve.txt\"", "naïve.txt"),
       ("attachment; filename=my file.txt", "my file.txt"), ("attachment; filename=a.txt;", "a.txt"),
-      ("attachment; foo=bar; filename=a", "a"), ("attachment; filename=\"%41\"", "%41"),
+      ("attachment; foo=bar; filename=a", "a"), ("filename=\"a b.txt\"", "a b.txt"),
+      ("attachment; filename*=utf8''%e2%82%ac", "€"), ("attachment; filename=\"%41\"", "%41"),
       // What cannot be read does not count.
       ("attachment; filename*=UTF-8''%ff; filename=a", "a"), ("attachment; filename*=UTF-8''%4; filename=a", "a"),
       ("attachment; filename*=KOI8-R''x; filename=a", "a"), ("attachment; filename*=x; filename=a", "a"),

@@ -83,8 +83,10 @@ import Testing
       (200, [("content-length", "5")], .length(5)), (200, [("content-length", "5, 5")], .length(5)),
       (200, [("content-length", "5"), ("content-length", "5")], .length(5)), (200, [], .close),
       (200, [("transfer-encoding", "chunked"), ("content-length", "x")], .chunked),
+      (200, [("transfer-encoding", "chunked"), ("transfer-encoding", "Chunked")], .chunked),
       (200, [("transfer-encoding", "Identity"), ("content-length", "5")], .length(5)),
       (200, [("transfer-encoding", "identity")], .close),
+      (200, [("transfer-encoding", "chunked, gzip")], .invalid("a transfer coding that was not requested")),
       (304, [("content-length", "5")], .none), (204, [], .none),
       (200, [("content-length", "5"), ("content-length", "6")], .invalid("contradictory Content-Length fields")),
       (200, [("content-length", "-5")], .invalid("Content-Length is not a valid number")),
@@ -103,5 +105,21 @@ import Testing
   func aServerThatSendsAPartSendsParts(status: Int, range: String, takesRanges: Bool) throws {
     let head = ResponseHead(status: status, fields: [(name: "content-range", value: range)])
     #expect(Response(head, from: try URLParts("http://h/f"), now: 0).takesRanges == takesRanges)
+  }
+
+  /// Only Content-Range tells that a 200 is a part, and Content-Length whether that is true.
+  @Test(
+    arguments: [
+      ("bytes 5-8/9", "4", .range(first: 5, last: 8, total: 9)),
+      ("bytes 5-8/*", "4", .range(first: 5, last: 8, total: nil)),
+      ("bytes 0-4/9", "5", .range(first: 0, last: 4, total: 9)), ("bytes 5-8/9", "9", .whole),
+      ("bytes 0-8/9", "9", .whole), ("bytes 0-8/9", nil, .whole), ("bytes 0-8/*", "9", .whole), ("part", "9", .whole),
+      ("bytes 5-8/9", "3", .unknownRange("Content-Length and Content-Range disagree")),
+      ("bytes 5-8/9", nil, .unknownRange("Content-Range with status 200")),
+    ] as [(String, String?, Response.Content)])
+  func aPartWithStatus200(range: String, length: String?, content: Response.Content) throws {
+    let fields = [(name: "content-range", value: range)] + (length.map { [(name: "content-length", value: $0)] } ?? [])
+    let head = ResponseHead(status: 200, fields: fields)
+    #expect(Response(head, from: try URLParts("http://h/f"), now: 0).content == content)
   }
 }
