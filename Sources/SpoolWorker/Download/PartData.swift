@@ -237,10 +237,11 @@ final class PartData {
   /// new file.
   func setAside() throws(SpoolError) {
     try abandonBeside()
-    guard part.length > 0 else { return }
-    generation += 1
+    // Also of no bytes: an empty file would be complete for the next mirror, too.
     (version, doubt) = (nil, nil)
     marks.cut(to: .zero)
+    guard part.length > 0 else { return }
+    generation += 1
     try part.setAside(claim.job)
     let (digests, pieces) = (request.computedDigests, part.pieces)
     guard let fresh = try PartFile.open(claim.job, in: claim.spool, digests: digests, pieces: pieces) else {

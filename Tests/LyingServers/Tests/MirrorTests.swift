@@ -124,6 +124,17 @@ import TestSupport
     #expect(second.requests.last.map(ask) == "plain")
   }
 
+  /// Nothing is set aside of it, and the next one has to be asked all the same.
+  @Test func anEmptyFileOfOneMirrorIsNotThatOfTheNext() async throws {
+    let empty = try ScriptedServer { _, reply in try reply.respond("200 OK", ["ETag: \(v2)"], body: []) }
+    let right = try ScriptedServer { try Origin().answer($0, $1) }
+    let spool = try TemporarySpool()
+    let urls = [empty, right].map { "url: \($0.url("/data"))\n" }.joined()
+    try spool.drop("job", urls + "crc32: \(hex8(independentCRC32(payload)))\n")
+    #expect(try await spoolrun("--once", spool.root).status == .exited(0), "\(spool.listing(of: "job"))")
+    #expect(digest(try spool.payload("data")) == digest(payload) && right.requests.map(ask) == ["plain"])
+  }
+
   /// A mirror that is wrong twice in the same way says nothing of one that was not reached.
   @Test func aWrongMirrorDoesNotEndAJobWhoseOtherMirrorIsAway() async throws {
     let isThere = try Gate()
