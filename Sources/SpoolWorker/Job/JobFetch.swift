@@ -127,10 +127,10 @@ final class JobFetch: RunningTransfer {
       var (found, hasAskedAll): ([Failure], Bool) = ([], false)
       do {
         try begin(mirror)
-        let isAlone = hasMismatched || failures.contains { $0.code.isMismatch }
+        data.isAlone = hasMismatched || failures.contains { $0.code.isMismatch }
         if plan.pieces != nil { try await dropWrongPieces() }
-        let others = isAlone ? [] : mirrors[(index + 1)...].filter(\.parts.scheme.hasBoundedRanges)
-        try await ask(mirror, with: others, isAlone: isAlone, patience)
+        let others = data.isAlone ? [] : mirrors[(index + 1)...].filter(\.parts.scheme.hasBoundedRanges)
+        try await ask(mirror, with: others, patience)
         if let list = plan.pieces { found = try await repair(by: list, mirrors, patience) }
         if found.isEmpty {
           try await verification.run()
@@ -166,13 +166,11 @@ final class JobFetch: RunningTransfer {
   }
 
   /// - Parameter others: mirrors that may be used too if there are several connections.
-  private func ask(
-    _ mirror: MirrorURL, with others: [MirrorURL], isAlone: Bool, _ patience: ServerRests.Patience
-  ) async throws {
+  private func ask(_ mirror: MirrorURL, with others: [MirrorURL], _ patience: ServerRests.Patience) async throws {
     let (servers, claim) = (environment.servers, data.claim)
     let fetch = MirrorFetch(
-      mirror, with: others, isAlone: isAlone, data, engine: try environment.engine(), id: requests,
-      options: environment.options, memory: environment.memory, bearsMore: servers.bearsMore(mirror)
+      mirror, with: others, data, engine: try environment.engine(), id: requests, options: environment.options,
+      memory: environment.memory, bearsMore: servers.bearsMore(mirror)
     ) { [unowned self] in
       log($0, $1)
     } takesPart: {
