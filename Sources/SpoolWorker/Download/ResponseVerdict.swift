@@ -74,7 +74,7 @@ package enum ResponseVerdict {
   package static func judge(_ response: Response, _ asked: Asked) -> ResponseVerdict {
     let verdict = Judge(response: response, asked: asked).verdict
     guard case .fail(var failure) = verdict else { return verdict }
-    failure.retryAfter = response.retryAfter
+    (failure.retryAfter, failure.keepsData) = (response.retryAfter, true)
     return .fail(failure)
   }
 

@@ -97,7 +97,13 @@ final class JobFetch: RunningTransfer {
     else { return nil }
     // The job waits as long as any server has asked it to, and without that until the first rest ends.
     if decisive.failureClass == .temporary { decisive.retryAfter = failures.compactMap(\.retryAfter).max() }
-    if decisive.rest != nil { decisive.rest = failures.compactMap(\.rest).min() }
+    let rest = failures.compactMap(\.rest).min()
+    if decisive.rest != nil { decisive.rest = rest }
+    if decisive.code.isMismatch {
+      // The data of each mirror has been judged when that was left. One that rests may have the right file.
+      decisive.keepsData = true
+      decisive.retryAfter = [decisive.retryAfter, rest.map { Int($0) }].compactMap { $0 }.max()
+    }
     decisive.isServerAway = failures.allSatisfy(\.isServerAway)
     decisive.mayBeElsewhere = temporary.contains { !$0.code.isMismatch }
     return decisive
@@ -111,7 +117,7 @@ final class JobFetch: RunningTransfer {
     var failures: [Failure] = []
     // After a mismatch each mirror has to send all of the data alone, so that a wrong mirror cannot spoil the data of
     // the others.
-    let hasMismatched = data.claim.text.journal.attempts.mismatches > 0
+    let hasMismatched = data.claim.text.journal.attempts.hasMismatched
     if hasMismatched, let own = mirrors.firstIndex(where: { $0.number == data.version?.mirror }) {
       mirrors.insert(mirrors.remove(at: own), at: 0)
     }
@@ -126,8 +132,8 @@ final class JobFetch: RunningTransfer {
       }
       var (found, hasAskedAll): ([Failure], Bool) = ([], false)
       do {
-        try begin(mirror)
         data.isAlone = hasMismatched || failures.contains { $0.code.isMismatch }
+        try begin(mirror)
         if plan.pieces != nil { try await dropWrongPieces() }
         let others = data.isAlone ? [] : mirrors[(index + 1)...].filter(\.parts.scheme.hasBoundedRanges)
         try await ask(mirror, with: others, patience)
@@ -144,7 +150,7 @@ final class JobFetch: RunningTransfer {
       if let failure = found.first(where: \.code.isOfAllServers) { throw failure }
       failures += found
       if hasAskedAll { break }
-      if index + 1 < mirrors.count, let failure = found.first { try await leave(mirror, failure) }
+      if let failure = found.first { try await leave(mirror, failure, isLast: index + 1 == mirrors.count) }
     }
     return failures
   }
@@ -158,7 +164,7 @@ final class JobFetch: RunningTransfer {
       .started(
         now, attempt: account.number, worker: spool.owner, boot: spool.boot, mirror: mirror.number, url: url,
         source: mirror.source(of: plan.request), afterFreeze: data.claim.formerOwner == .mayWake,
-        dropped: dropped.flatMap { now.seconds - $0.seconds >= 60 ? $0 : nil }))
+        dropped: dropped.flatMap { now.seconds - $0.seconds >= 60 ? $0 : nil }, isAlone: data.isAlone))
     data.noteStarted()
     started()
     guard environment.options.tellsSuccess else { return }
@@ -219,10 +225,14 @@ final class JobFetch: RunningTransfer {
     return try await repair.run(wrong, mirrors)
   }
 
-  private func leave(_ mirror: MirrorURL, _ failure: Failure) async throws {
-    log(
-      "mirror-failed",
-      Fields().with("url", mirror.parts.redacted).with("code", failure.label).with("reason", failure.reason))
+  /// What was wrong of its data is dropped here, before another one's may come.
+  private func leave(_ mirror: MirrorURL, _ failure: Failure, isLast: Bool) async throws {
+    if !isLast {
+      log(
+        "mirror-failed",
+        Fields().with("url", mirror.parts.redacted).with("code", failure.label).with("reason", failure.reason))
+    }
+    if failure.keepsData { return }
     // A running checkpoint still uses the descriptor of the data, and no other may begin until the data is dropped.
     checkpointer.isAllowed = false
     await checkpointer.finish()

@@ -39,6 +39,19 @@ import Testing
     #expect(JobFetch.decisive([wrong, gone])?.code == .wrongPiece)
   }
 
+  /// A mismatch is looked at again when the mirror may be asked that rests, and says nothing of what that has sent.
+  @Test func aMismatchWaitsForAMirrorThatRests() throws {
+    var later = Failure(.http, "busy", status: 503)
+    later.rest = 3600
+    let decisive = try #require(JobFetch.decisive([wrong, later]))
+    #expect(decisive.code == .mismatchDigest && decisive.retryAfter == 3600 && decisive.burnsAttempt)
+    #expect(decisive.keepsData && decisive.mayBeElsewhere)
+    #expect(RetryDecision.believed(decisive, mismatches: 9, last: Fields().with("found", "b")).code == .mismatchDigest)
+    let alone = try #require(JobFetch.decisive([wrong, wrong]))
+    #expect(alone.retryAfter == nil && !alone.mayBeElsewhere)
+    #expect(RetryDecision.believed(alone, mismatches: 2, last: nil).code == .mismatch)
+  }
+
   @Test func theLongestWaitThatAServerAsksForHolds() {
     let busy = Failure(.http, "busy", status: 503, retryAfter: 7200)
     #expect(JobFetch.decisive([busy, dead])?.retryAfter == 7200)
