@@ -84,11 +84,11 @@ final class JobFetch: RunningTransfer {
   /// The failure of the attempt, of those of its mirrors; nil if there are none. A temporary one is enough for another
   /// attempt, and what a server did wrong says more than that another one was not reached. A mismatch has to be
   /// recorded, because it decides how the next attempt asks, and how many there are. Pieces are wrong only if no mirror
-  /// says that it may send them later.
+  /// says that it may send them later. A server that has answered nobody for so long decides nothing beside another one.
   nonisolated static func decisive(_ failures: [Failure]) -> Failure? {
-    let areLater = failures.contains { $0.rest != nil && !$0.isServerAway }
-    let failures = failures.filter { !areLater || $0.code != .wrongPiece }
-    if failures.isEmpty { return nil }
+    let areAway = failures.allSatisfy(\.isServerAway)
+    var failures = failures.filter { areAway || !$0.isServerAway }
+    if !areAway, failures.contains(where: { $0.rest != nil }) { failures.removeAll { $0.code == .wrongPiece } }
     let temporary = failures.filter { $0.failureClass == .temporary }
     guard
       var decisive = failures.last(where: \.code.isMismatch)
@@ -104,7 +104,6 @@ final class JobFetch: RunningTransfer {
       decisive.keepsData = true
       decisive.retryAfter = [decisive.retryAfter, rest.map { Int($0) }].compactMap { $0 }.max()
     }
-    decisive.isServerAway = failures.allSatisfy(\.isServerAway)
     decisive.mayBeElsewhere = temporary.contains { !$0.code.isMismatch }
     return decisive
   }

@@ -52,6 +52,25 @@ import Testing
     #expect(RetryDecision.believed(alone, mismatches: 2, last: nil).code == .mismatch)
   }
 
+  /// Nobody waits for one that answers nobody, whichever comes first.
+  @Test func aServerThatIsAwayDecidesNothingBesideAnother() throws {
+    var rests = Failure(.http, "busy", status: 503)
+    rests.rest = 30
+    // As it is judged after a request, and before one.
+    for code in [FailureCode.serverAway, .connect] {
+      var away = Failure(code, "away")
+      (away.rest, away.isServerAway) = (60, true)
+      for other in [Failure(.http, "no such file", status: 404), gone, wrong, rests] {
+        for failures in [[other, away], [away, other]] {
+          let decisive = try #require(JobFetch.decisive(failures))
+          #expect(decisive.label == other.label && decisive.rest == other.rest && !decisive.isServerAway)
+          #expect(!decisive.mayBeElsewhere || other.label == rests.label)
+        }
+      }
+      #expect(JobFetch.decisive([away, away])?.isServerAway == true)
+    }
+  }
+
   @Test func theLongestWaitThatAServerAsksForHolds() {
     let busy = Failure(.http, "busy", status: 503, retryAfter: 7200)
     #expect(JobFetch.decisive([busy, dead])?.retryAfter == 7200)
