@@ -27,6 +27,8 @@ final class MirrorFetch: RunningTransfer {
   private var single: PartSink?
   private(set) var fetched: UInt64 = 0
   private(set) var isOfOtherServer = false
+  /// Data that is complete already needs no request.
+  private(set) var hasAsked = false
 
   /// - Parameters:
   ///   - bearsMore: whether the mirror's server takes several connections, as far as that is known.
@@ -111,6 +113,7 @@ final class MirrorFetch: RunningTransfer {
     let sink = PartSink(data, plan: plan, mirror: mirror)
     if manner.connections == 1 { single = sink }
     defer { single = nil }
+    hasAsked = true
     let result = await engine.fetch(template.asking(for: plan, manner), into: sink)
     fetched += result.bytesReceived
     isOfOtherServer = result.isOfOtherServer

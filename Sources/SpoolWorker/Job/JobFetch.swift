@@ -20,7 +20,6 @@ final class JobFetch: RunningTransfer {
   private var current: (any RunningTransfer)?
   /// The mirror that was asked, until it answers, and the data as it was then.
   private var asked: (mirror: MirrorURL, before: FetchPolicy.Progress)?
-  private var isOfOtherServer = false
   private var isStopped = false
 
   init(
@@ -120,8 +119,8 @@ final class JobFetch: RunningTransfer {
     if hasMismatched, let own = mirrors.firstIndex(where: { $0.number == data.version?.mirror }) {
       mirrors.insert(mirrors.remove(at: own), at: 0)
     }
-    let (claim, servers) = (data.claim, environment.servers)
-    let patience = environment.patience(of: plan.request, knownSince: claim.knownSince?.seconds)
+    let servers = environment.servers
+    let patience = environment.patience(of: plan.request, knownSince: data.claim.knownSince?.seconds)
     if let wait = try servers.wait(attempt, of: mirrors, patience) { throw JobStop.waits(wait) }
     for (index, mirror) in mirrors.enumerated() {
       if isStopped { throw JobStop.cancelled }
@@ -144,7 +143,7 @@ final class JobFetch: RunningTransfer {
         // For the pieces. Where the data was cut back, the next mirror goes on.
         hasAskedAll = data.isComplete
       } catch let failure as Failure {
-        found = [servers.judged(failure, isOfOther: isOfOtherServer, of: attempt, mirror, claim, patience)]
+        found = [failure]
       }
       if let failure = found.first(where: \.code.isOfAllServers) { throw failure }
       failures += found
@@ -190,11 +189,13 @@ final class JobFetch: RunningTransfer {
     limitRate()
     defer {
       account.fetched += fetch.fetched
-      (current, asked, isOfOtherServer) = (nil, nil, fetch.isOfOtherServer)
+      (current, asked) = (nil, nil)
     }
-    try await fetch.run()
+    do { try await fetch.run() } catch let failure as Failure {
+      throw servers.judged(failure, isOfOther: fetch.isOfOtherServer, of: attempt, mirror, claim, patience)
+    }
     if isStopped { throw JobStop.cancelled }
-    noteAnswer()
+    if fetch.hasAsked { noteAnswer() }
   }
 
   /// Where too many pieces are wrong, they come again with all that follows.
