@@ -29,8 +29,11 @@ package struct Journal: Sendable, Equatable {
     }
     attempts.apply(entry)
     data.apply(entry)
-    traffic.apply(entry)
-    answers.apply(entry)
+    // Before it asks, an attempt writes one of data that it has copied.
+    if key != .response || attempts.isOpen {
+      traffic.apply(entry)
+      answers.apply(entry)
+    }
     publication.apply(entry)
     checks.apply(entry)
   }
@@ -117,7 +120,7 @@ package struct Journal: Sendable, Equatable {
       case .done: openStarts = 0
       case .checked:
         (failures, lastFailure, openStarts, isOpen) = (0, nil, 0, false)
-      case .response: (deferrals, deferredSince) = (0, nil)
+      case .response: if isOpen { (deferrals, deferredSince) = (0, nil) }
       case .urgent, .relinked, .checkpoint, .verified, .seen: break
       }
     }

@@ -141,6 +141,18 @@ import Testing
     #expect(!begun("\(started) alone=yes", "requeued: \(noon)").attempts.hasMismatched)
   }
 
+  /// A worker that copies the data first writes a line of it before it asks.
+  @Test func aCopyIsNoAnswer() {
+    let copied = "response: mirror=1 at=0 part=78 size=100"
+    let failed = "failed: \(noon) attempt=1 class=permanent code=http-404 at=60 crc32=0000003c burned=no"
+    let (before, after) = (begun(failed), begun(failed, copied))
+    #expect(before.answers.refusals == 1 && after.data.part == 78)
+    #expect(after.answers == before.answers && after.traffic == before.traffic)
+    #expect(before.attempts.deferrals == 1 && after.attempts.deferrals == 1)
+    let asked = begun(failed, copied, begun[0], copied)
+    #expect(asked.answers.refusals == 0 && asked.traffic.unrecordedFrom == 0 && asked.attempts.deferrals == 0)
+  }
+
   @Test func aNewVersionForgetsTheMarks() {
     let over = begun("response: mirror=1 at=0 part=78 size=90")
     #expect(over.data.checkpoint == nil && over.data.softMark == nil)
