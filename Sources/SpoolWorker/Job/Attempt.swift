@@ -539,7 +539,8 @@ extension Attempt {
       if hookStop.isRequested { throw JobStop.cancelled }
       guard await environment.deliveries.enter(id) else { throw JobStop.cancelled }
       defer { environment.deliveries.leave() }
-      switch await hooks.run(.deliver, job: name, environment.facts(plan, payload, in: claim.spool)) {
+      let facts = environment.facts(plan, payload.size, payload.digests, in: claim.spool)
+      switch await hooks.run(.deliver, job: name, facts) {
       case nil: return nil
       case .yes: return .now()
       case .no(let reason), .nothing(let reason):

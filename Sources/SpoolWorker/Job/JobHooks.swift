@@ -7,13 +7,13 @@ extension JobEnvironment {
     Hooks(spool: spool, stop: stop) { [log] event in log(event) }
   }
 
-  func facts(_ plan: JobPlan, _ payload: Journal.Verified, in spool: Spool) -> [ChildProcess.Variable] {
-    let digests = payload.digests.all.map { ChildProcess.Variable($0.algorithm.variable, "\($0)") }
+  func facts(_ plan: JobPlan, _ size: UInt64, _ digests: Digests, in spool: Spool) -> [ChildProcess.Variable] {
+    let digests = digests.all.map { ChildProcess.Variable($0.algorithm.variable, "\($0)") }
     // The payload has been published there.
     let directory = self.directory(of: plan) ?? "\(spool.location)/files"
     return [
       .init("SPOOLRUN_OUTPUT", plan.output.text), .init("SPOOLRUN_URL", plan.shownURL ?? ""),
-      .init("SPOOLRUN_DIRECTORY", directory), .init("SPOOLRUN_SIZE", "\(payload.size)"),
+      .init("SPOOLRUN_DIRECTORY", directory), .init("SPOOLRUN_SIZE", "\(size)"),
     ] + digests
   }
 
@@ -46,7 +46,7 @@ extension JobEnvironment {
         ("RATE", account.rate.map { "\($0)" } ?? ""),
       ].map { .init("SPOOLRUN_\($0)", $1) }
     }
-    _ = await hooks.run(.done, job: job, self.facts(plan, payload, in: hooks.spool) + facts())
+    _ = await hooks.run(.done, job: job, self.facts(plan, payload.size, payload.digests, in: hooks.spool) + facts())
   }
 
   /// The failure of a job whose hook gave no answer. The signal that stops the worker may have ended the hook: then the

@@ -70,9 +70,9 @@ struct Verification {
   private func askHook() async throws {
     let payload = Array("\(claim.spool.location)/".utf8) + data.part.path.bytes
     let seal = try data.part.seal()
+    let facts = environment.facts(plan, data.part.mark.offset, data.part.mark.digests, in: claim.spool)
     let answer = await hooks.run(
-      .verify, job: claim.job.fileName,
-      environment.facts(plan, data.part.mark, in: claim.spool) + [.init("SPOOLRUN_PAYLOAD", payload)])
+      .verify, job: claim.job.fileName, facts + [.init("SPOOLRUN_PAYLOAD", payload)])
     // Before the check of the seal: rejected data is set aside, whether or not the hook changed it.
     if case .no(let reason) = answer { throw Failure(.rejected, "the verify hook rejected the data: \(reason)") }
     try await checkSeal(seal, "the verify hook changed the data: it must work on a copy")
