@@ -33,7 +33,7 @@ struct JournalSample: Sendable, CustomTestStringConvertible {
       .relinked(now, url: "https://a", isSame: true),
       .started(
         now, attempt: 1, worker: WorkerID(host: "alpha", process: 1, tag: 2), boot: "b", mirror: 1, url: "https://a",
-        source: DataSource(Resource(place: "https://a", query: "b")), afterFreeze: true, dropped: now),
+        source: DataSource(Resource(place: "https://a", query: "b")), afterFreeze: true, dropped: now, isAlone: true),
       .started(
         now, attempt: 1, worker: WorkerID(host: "alpha", process: 1, tag: 2), boot: "b", mirror: 1, url: "https://a",
         source: DataSource(resolve: "b")),

@@ -386,6 +386,8 @@ package struct Failure: Error, Sendable {
   package var isServerAway = false
   /// Another mirror has failed for a time only, and may have the right file.
   package var mayBeElsewhere = false
+  /// It is not about the data that is there: what is wrong was not taken, or is set aside already.
+  package var keepsData = false
   /// Whether a person waits, who can correct it sooner than it may pass.
   package var isFinal = false
 

@@ -29,8 +29,11 @@ package struct Journal: Sendable, Equatable {
     }
     attempts.apply(entry)
     data.apply(entry)
-    traffic.apply(entry)
-    answers.apply(entry)
+    // Before it asks, an attempt writes one of data that it has copied.
+    if key != .response || attempts.isOpen {
+      traffic.apply(entry)
+      answers.apply(entry)
+    }
     publication.apply(entry)
     checks.apply(entry)
   }
@@ -55,6 +58,8 @@ package struct Journal: Sendable, Equatable {
     package fileprivate(set) var deferredSince: Timestamp?
     /// Failures because the data was not what the job declares.
     package fileprivate(set) var mismatches = 0
+    /// Whether a mirror has sent such data, in an attempt that may not have ended.
+    package fileprivate(set) var hasMismatched = false
     /// How often the payload could not be delivered since it was published.
     package fileprivate(set) var failedDeliveries = 0
     package fileprivate(set) var lastStart: Start?
@@ -82,7 +87,7 @@ package struct Journal: Sendable, Equatable {
       switch entry.key {
       case .requeued:
         (failures, deferrals, mismatches, failedDeliveries) = (0, 0, 0, 0)
-        (deferredSince, firstStarted, openStarts) = (nil, nil, 0)
+        (deferredSince, firstStarted, openStarts, hasMismatched) = (nil, nil, 0, false)
       case .started:
         let (worker, boot) = (entry.fields["worker"] ?? "", entry.fields["boot"] ?? "")
         // A worker writes this line for each mirror, and when it begins again by itself. One that was frozen has not
@@ -90,6 +95,7 @@ package struct Journal: Sendable, Equatable {
         if openStarts == 0 || lastStart?.worker != worker && entry.fields["former"] != "frozen" { openStarts += 1 }
         lastStart = Start(host: String(worker.prefix(before: ".")), worker: worker, boot: boot)
         firstStarted = firstStarted ?? entry.fields.time
+        if entry.fields["alone"] == "yes" { hasMismatched = true }
         (lastStarted, isOpen) = (entry.fields.time, true)
       case .cleared:
         openStarts = min(openStarts, 1)
@@ -107,14 +113,14 @@ package struct Journal: Sendable, Equatable {
         } else if entry.fields["burned"] != "no", entry.fields["attempt"] != "0" {
           failures += 1
         }
-        if entry.failureCode?.isMismatch == true { mismatches += 1 }
+        if entry.failureCode?.isMismatch == true { (mismatches, hasMismatched) = (mismatches + 1, true) }
       // The transfer has not killed the worker.
       case .published: (failedDeliveries, openStarts) = (0, 0)
       // The attempt stays open until the receipt's fsync(2) has succeeded, and only the move to done/ says that it has.
       case .done: openStarts = 0
       case .checked:
         (failures, lastFailure, openStarts, isOpen) = (0, nil, 0, false)
-      case .response: (deferrals, deferredSince) = (0, nil)
+      case .response: if isOpen { (deferrals, deferredSince) = (0, nil) }
       case .urgent, .relinked, .checkpoint, .verified, .seen: break
       }
     }
@@ -166,7 +172,8 @@ package struct Journal: Sendable, Equatable {
         brokenFrom = entry.fields.number("broken")
         if entry.fields["lost"] == "yes" { lostWrites = true }
       case .failed:
-        if entry.failureCode?.isMismatch == true {
+        // What is left then is of another mirror.
+        if entry.failureCode?.isMismatch == true, entry.mark?.offset ?? 0 == 0 {
           (version, source, part, checkpoint, softMark, earlierMark, end) = (nil, nil, nil, nil, nil, nil, nil)
           brokenFrom = nil
         } else {

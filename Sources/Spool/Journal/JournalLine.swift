@@ -4,10 +4,10 @@ package enum JournalLine: Sendable {
   case urgent(Timestamp)
   case relinked(Timestamp, url: String, isSame: Bool)
   /// `source`: what is asked; only what `url` does not say of it is written. `afterFreeze`: it has taken the job from a
-  /// worker that was frozen (``Claim/FormerOwner/mayWake``).
+  /// worker that was frozen (``Claim/FormerOwner/mayWake``). `isAlone`: another mirror has sent wrong data.
   case started(
     Timestamp, attempt: Int, worker: WorkerID, boot: String, mirror: Int, url: String, source: DataSource? = nil,
-    afterFreeze: Bool = false, dropped: Timestamp? = nil)
+    afterFreeze: Bool = false, dropped: Timestamp? = nil, isAlone: Bool = false)
   case response(RemoteVersion, at: UInt64, part: UInt64)
   case checkpoint(Mark)
   case cleared(Timestamp)
@@ -50,10 +50,11 @@ package enum JournalLine: Sendable {
     case .relinked(let time, let url, let isSame):
       Fields("\(time)").with("url", url).with("same", isSame ? "yes" : nil)
     case .started(
-      let time, let attempt, let worker, let boot, let mirror, let url, let source, let afterFreeze, let dropped):
+      let time, let attempt, let worker, let boot, let mirror, let url, let source, let afterFreeze, let dropped,
+      let isAlone):
       Fields("\(time)").with("attempt", attempt).with("worker", worker.text).with("boot", boot)
         .with("mirror", mirror).with("url", url).with("query", source?.query).with("resolve", source?.resolve)
-        .with("former", afterFreeze ? "frozen" : nil).with("dropped", dropped)
+        .with("former", afterFreeze ? "frozen" : nil).with("dropped", dropped).with("alone", isAlone ? "yes" : nil)
     case .response(let version, let offset, let part):
       Fields().with("mirror", version.mirror).with("at", offset).with("part", part)
         .with("size", version.size).with("etag", version.etag).with("modified", version.modified)

@@ -200,6 +200,7 @@ final class ChunkedFetch {
   private func refused(_ connection: Int, of mirror: MirrorURL, _ refusal: ResponseVerdict?) {
     let source = leadsTo[connection]
     switch refusal {
+    case .again(.askUnconditional, _): sources[source].ignoresIfRange = true
     case .again(_, let reason): drop(source, reason)
     // The server does not support If-Range.
     case .replace(let whole, _) where whole.ignoresIfRange: noteIfRangeIgnored(source)
@@ -334,7 +335,8 @@ private final class ChunkSink: FetchSink {
 
   func accept(_ response: Response) -> Bool {
     let asked = ResponseVerdict.Asked(
-      mirror.parts, mirror: mirror.number, plan: plan, version: data.version, request: data.request)
+      mirror.parts, mirror: mirror.number, plan: plan, version: data.version, request: data.request,
+      isAlone: data.isAlone)
     let verdict = ResponseVerdict.judge(response, asked)
     guard case .append = verdict else {
       refusal = verdict

@@ -74,7 +74,8 @@ struct FetchPolicy {
     case .again(let change, let reason):
       try make(change, reason)
       if change == .differs { reachedAgain = progress.length }
-      let facts = Fields().with("connections", change == .askUnbounded ? 1 : nil)
+      let way: Fallback? = change == .askUnconditional ? .unconditional : nil
+      let facts = Fields().with("connections", change == .askUnbounded ? 1 : nil).with("way", way?.rawValue)
       return (change.rawValue, facts.with("reason", reason))
     case .ended:
       if !note(progress) {
@@ -110,6 +111,7 @@ struct FetchPolicy {
       if differences > Self.mostDifferences { manner.connections = 1 }
       guard differences <= Self.mostDifferencesInAll else { throw Failure(.badResponse, reason) }
     case .askUnbounded: manner.connections = 1
+    case .askUnconditional: manner.isConditional = false
     case .askDecoded: (manner.isDecoding, manner.connections) = (true, 1)
     }
   }

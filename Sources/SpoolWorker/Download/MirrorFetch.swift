@@ -18,7 +18,6 @@ final class MirrorFetch: RunningTransfer {
   private let takesPart: (MirrorURL) -> Bool
   private let hasRefusedConnection: (MirrorURL, Failure) -> Void
   private let hasFailed: (MirrorURL, Failure, Bool) -> Failure
-  private let isAlone: Bool
   private var policy: FetchPolicy
   private var chunked: ChunkedFetch?
   private var isStopped = false
@@ -28,20 +27,20 @@ final class MirrorFetch: RunningTransfer {
   private var single: PartSink?
   private(set) var fetched: UInt64 = 0
   private(set) var isOfOtherServer = false
+  /// Data that is complete already needs no request.
+  private(set) var hasAsked = false
 
   /// - Parameters:
-  ///   - isAlone: the mirror has to send all of the data. It does not continue that of another one.
   ///   - bearsMore: whether the mirror's server takes several connections, as far as that is known.
   ///   - takesPart: whether another mirror may be used now.
   ///   - hasRefusedConnection, hasFailed: see ``ChunkedFetch``.
   init(
-    _ mirror: MirrorURL, with others: [MirrorURL], isAlone: Bool = false, _ data: PartData, engine: any Fetcher,
-    id: UInt64,
+    _ mirror: MirrorURL, with others: [MirrorURL], _ data: PartData, engine: any Fetcher, id: UInt64,
     options: WorkerOptions, memory: MemoryBudget, bearsMore: Bool, log: @escaping (String, Fields) -> Void,
     takesPart: @escaping (MirrorURL) -> Bool, hasRefusedConnection: @escaping (MirrorURL, Failure) -> Void,
     hasFailed: @escaping (MirrorURL, Failure, Bool) -> Failure
   ) {
-    (self.data, self.mirror, self.isAlone) = (data, mirror, isAlone)
+    (self.data, self.mirror) = (data, mirror)
     // Bytes of two servers may be joined only if a digest proves the whole in the end.
     self.others = data.request.expected.provesContent ? others : []
     (self.engine, self.options, self.memory, self.log) = (engine, options, memory, log)
@@ -105,7 +104,7 @@ final class MirrorFetch: RunningTransfer {
   private func askOnce() async throws -> Bool {
     if isStopped { throw JobStop.cancelled }
     let manner = policy.manner
-    let isOfOther = isAlone && data.version.map { $0.mirror != mirror.number } ?? false
+    let isOfOther = data.isAlone && data.version.map { $0.mirror != mirror.number } ?? false
     let isWhole = manner.isWhole || isOfOther
     var plan = isWhole || manner.isDecoding ? .fresh : data.plan(for: mirror.number)
     if !manner.isConditional { plan.ifRange = nil }
@@ -117,6 +116,7 @@ final class MirrorFetch: RunningTransfer {
     let sink = PartSink(data, plan: plan, mirror: mirror)
     if manner.connections == 1 { single = sink }
     defer { single = nil }
+    hasAsked = true
     let result = await engine.fetch(template.asking(for: plan, manner), into: sink)
     fetched += result.bytesReceived
     isOfOtherServer = result.isOfOtherServer
@@ -295,8 +295,7 @@ private final class PartSink: FetchSink {
   func accept(_ response: Response) -> Bool {
     let asked = ResponseVerdict.Asked(
       mirror.parts, mirror: mirror.number, plan: plan, version: data.version, request: data.request,
-      dataLength: data.dataLength,
-      answers: data.answers)
+      dataLength: data.dataLength, answers: data.answers, isAlone: data.isAlone)
     let verdict = ResponseVerdict.judge(response, asked)
     return isDone {
       switch verdict {

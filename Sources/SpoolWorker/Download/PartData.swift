@@ -11,6 +11,8 @@ final class PartData {
   /// The data came when the job asked for something else, as far as is known: even if it is complete, a server has to
   /// say whether it is what the job asks for now.
   private var isOfOtherSource: Bool
+  /// The mirror has to send all of the data: it does not continue that of another one, or of another resource.
+  var isAlone = false
   /// Only the end of the connection indicates that the data is complete.
   var isLengthUnproven = false
   /// As in ``Journal/Verified/signed``.
@@ -237,10 +239,11 @@ final class PartData {
   /// new file.
   func setAside() throws(SpoolError) {
     try abandonBeside()
-    guard part.length > 0 else { return }
-    generation += 1
+    // Also of no bytes: an empty file would be complete for the next mirror, too.
     (version, doubt) = (nil, nil)
     marks.cut(to: .zero)
+    guard part.length > 0 else { return }
+    generation += 1
     try part.setAside(claim.job)
     let (digests, pieces) = (request.computedDigests, part.pieces)
     guard let fresh = try PartFile.open(claim.job, in: claim.spool, digests: digests, pieces: pieces) else {

@@ -63,6 +63,8 @@ package enum ResponseVerdict {
     case useless = "useless-answer"
     /// A transfer in pieces is not possible: ask for an open range.
     case askUnbounded = "fewer-connections"
+    /// Another server does not know the validator, and may continue the data without it.
+    case askUnconditional = "other-way"
     /// The body is in a coding, and the job wants it decoded.
     case askDecoded = "decode"
     /// The end of the data is not what this answer says.
@@ -72,7 +74,7 @@ package enum ResponseVerdict {
   package static func judge(_ response: Response, _ asked: Asked) -> ResponseVerdict {
     let verdict = Judge(response: response, asked: asked).verdict
     guard case .fail(var failure) = verdict else { return verdict }
-    failure.retryAfter = response.retryAfter
+    (failure.retryAfter, failure.keepsData) = (response.retryAfter, true)
     return .fail(failure)
   }
 
@@ -86,16 +88,18 @@ package enum ResponseVerdict {
     let request: JobRequest
     let dataLength: UInt64
     let answers: Journal.Answers
+    let isAlone: Bool
 
-    /// - Parameter dataLength: nil for the offset of the request.
+    /// - Parameters:
+    ///   - dataLength: nil for the offset of the request.
+    ///   - isAlone: see ``PartData/isAlone``.
     package init(
       _ url: URLParts, mirror: Int, plan: ResumePlan, version: RemoteVersion?, request: JobRequest,
-      dataLength: UInt64? = nil,
-      answers: Journal.Answers = Journal.Answers()
+      dataLength: UInt64? = nil, answers: Journal.Answers = Journal.Answers(), isAlone: Bool = false
     ) {
       (self.url, self.mirror, self.plan, self.version, self.request) = (url, mirror, plan, version, request)
       self.dataLength = dataLength ?? plan.offset
-      self.answers = answers
+      (self.answers, self.isAlone) = (answers, isAlone)
     }
 
     /// Whether a declared digest proves in the end that the joined parts belong together.
@@ -116,6 +120,10 @@ private struct Judge {
   private var host: String { asked.url.host }
   private var plan: ResumePlan { asked.plan }
   private var isForWhole: Bool { plan.offset == 0 && plan.last == nil }
+  /// Another resource than that of the data answered, and may continue it: a declared digest proves the whole.
+  private var joinsOther: Bool {
+    asked.hasDigest && !asked.isAlone && asked.version.map { !$0.isComparable(with: answer) } ?? false
+  }
 
   var verdict: ResponseVerdict {
     switch response.content {
@@ -174,6 +182,9 @@ private struct Judge {
       ?? (asked.request.types == nil ? Self.oddity(of: whole, from: response.url, asked: asked.url) : nil)
     if let coding = foreignCoding, let verdict = asked.verdict(on: coding, size: whole.size, isOdd: oddity != nil) {
       return verdict
+    }
+    if let data, joinsOther, plan.offset > 0, plan.ifRange != nil, whole.size ?? data.size == data.size {
+      return .again(.askUnconditional, "another resource answered: \(answer.placeText)")
     }
     if let oddity, !comesAgain(whole) {
       let reason = "\(host) sent something else than before: \(oddity)"
@@ -258,7 +269,7 @@ private struct Judge {
     if let difference = difference(from: version) { return .again(.startOver, difference) }
     var joined = joined
     // The response omits Last-Modified, or has the same one.
-    if !plan.comparesSizeOnly, version.etag == nil, let modified = version.modified {
+    if !plan.comparesSizeOnly, !joinsOther, version.etag == nil, let modified = version.modified {
       joined.modified = modified
     }
     joined.ignoresIfRange = version.ignoresIfRange
@@ -277,6 +288,7 @@ private struct Judge {
     }
     // The ETag of another resource proves nothing; a declared digest proves the whole in the end.
     guard isSame || asked.hasDigest else { return "another resource answered: \(answer.placeText)" }
+    if joinsOther { return nil }
     if let etag = version.etag {
       // Required in a 206 if a 200 would have it (RFC 9110 section 15.3.7).
       return answer.etag == etag ? nil : "the ETag has changed"

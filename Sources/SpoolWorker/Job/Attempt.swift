@@ -252,7 +252,8 @@ extension Attempt {
   // MARK: failure
 
   private func fail(_ failure: Failure) async throws -> AttemptEnd {
-    try data?.dropData(after: failure.code)
+    // A file that is too large ends the job, so it leaves no data.
+    if !failure.keepsData || failure.code == .tooLarge { try data?.dropData(after: failure.code) }
     // Data of an earlier attempt, from before `max-size` was lowered.
     if data == nil, failure.code == .tooLarge { try claim.removeData() }
     let record = try write(failure)

@@ -63,10 +63,12 @@ struct DataRecovery {
   }
 
   /// Takes a copy of the file that the job is to replace, of which only the pieces that are wrong have to be fetched.
-  /// The file itself stays as it is. Nothing is taken if there is data, or none or another file.
+  /// The file itself stays as it is. Nothing is taken if there is data of a server, or none or another file.
   func takeReplaced(into data: PartData) async throws {
+    // A copy that a crash cut off begins anew. Only an answer has a resource.
     guard let pieces = plan.pieces, plan.request.overwrite == true, let size = plan.request.expected.size,
-      data.part.length == 0, pieces.sizes.contains(size), environment.space.shortage(of: size, for: data) == nil
+      data.version?.resource == nil, data.part.length < size, pieces.sizes.contains(size),
+      environment.space.shortage(of: size, for: data) == nil
     else { return }
     let root = try environment.outputs(of: plan).opened()
     guard let status = try root.status(plan.output), status.isRegular, status.size == Int64(clamping: size) else {
@@ -77,6 +79,7 @@ struct DataRecovery {
     do { existing = try root.place(plan.output, plan.request.mode).openExisting() } catch { return }
     guard existing.status.size == status.size else { return }
     // Pieces prove what comes of the copy, so it needs no validator. Journaled before the first byte, like any answer.
+    try data.prepareForWhole(keeping: .dropped)
     try data.begin(RemoteVersion(mirror: 1, size: size, etag: nil, modified: nil))
     let copy = existing.reading(data.part.algorithms, pieces: pieces).copied(to: data.part)
     guard let mark = try? await runBlocking({ try copy.run() }) else {

@@ -20,7 +20,6 @@ final class JobFetch: RunningTransfer {
   private var current: (any RunningTransfer)?
   /// The mirror that was asked, until it answers, and the data as it was then.
   private var asked: (mirror: MirrorURL, before: FetchPolicy.Progress)?
-  private var isOfOtherServer = false
   private var isStopped = false
 
   init(
@@ -84,11 +83,11 @@ final class JobFetch: RunningTransfer {
   /// The failure of the attempt, of those of its mirrors; nil if there are none. A temporary one is enough for another
   /// attempt, and what a server did wrong says more than that another one was not reached. A mismatch has to be
   /// recorded, because it decides how the next attempt asks, and how many there are. Pieces are wrong only if no mirror
-  /// says that it may send them later.
+  /// says that it may send them later. A server that has answered nobody for so long decides nothing beside another one.
   nonisolated static func decisive(_ failures: [Failure]) -> Failure? {
-    let areLater = failures.contains { $0.rest != nil && !$0.isServerAway }
-    let failures = failures.filter { !areLater || $0.code != .wrongPiece }
-    if failures.isEmpty { return nil }
+    let areAway = failures.allSatisfy(\.isServerAway)
+    var failures = failures.filter { areAway || !$0.isServerAway }
+    if !areAway, failures.contains(where: { $0.rest != nil }) { failures.removeAll { $0.code == .wrongPiece } }
     let temporary = failures.filter { $0.failureClass == .temporary }
     guard
       var decisive = failures.last(where: \.code.isMismatch)
@@ -97,8 +96,13 @@ final class JobFetch: RunningTransfer {
     else { return nil }
     // The job waits as long as any server has asked it to, and without that until the first rest ends.
     if decisive.failureClass == .temporary { decisive.retryAfter = failures.compactMap(\.retryAfter).max() }
-    if decisive.rest != nil { decisive.rest = failures.compactMap(\.rest).min() }
-    decisive.isServerAway = failures.allSatisfy(\.isServerAway)
+    let rest = failures.compactMap(\.rest).min()
+    if decisive.rest != nil { decisive.rest = rest }
+    if decisive.code.isMismatch {
+      // The data of each mirror has been judged when that was left. One that rests may have the right file.
+      decisive.keepsData = true
+      decisive.retryAfter = [decisive.retryAfter, rest.map { Int($0) }].compactMap { $0 }.max()
+    }
     decisive.mayBeElsewhere = temporary.contains { !$0.code.isMismatch }
     return decisive
   }
@@ -111,12 +115,12 @@ final class JobFetch: RunningTransfer {
     var failures: [Failure] = []
     // After a mismatch each mirror has to send all of the data alone, so that a wrong mirror cannot spoil the data of
     // the others.
-    let hasMismatched = data.claim.text.journal.attempts.mismatches > 0
+    let hasMismatched = data.claim.text.journal.attempts.hasMismatched
     if hasMismatched, let own = mirrors.firstIndex(where: { $0.number == data.version?.mirror }) {
       mirrors.insert(mirrors.remove(at: own), at: 0)
     }
-    let (claim, servers) = (data.claim, environment.servers)
-    let patience = environment.patience(of: plan.request, knownSince: claim.knownSince?.seconds)
+    let servers = environment.servers
+    let patience = environment.patience(of: plan.request, knownSince: data.claim.knownSince?.seconds)
     if let wait = try servers.wait(attempt, of: mirrors, patience) { throw JobStop.waits(wait) }
     for (index, mirror) in mirrors.enumerated() {
       if isStopped { throw JobStop.cancelled }
@@ -126,11 +130,11 @@ final class JobFetch: RunningTransfer {
       }
       var (found, hasAskedAll): ([Failure], Bool) = ([], false)
       do {
+        data.isAlone = hasMismatched || failures.contains { $0.code.isMismatch }
         try begin(mirror)
-        let isAlone = hasMismatched || failures.contains { $0.code.isMismatch }
         if plan.pieces != nil { try await dropWrongPieces() }
-        let others = isAlone ? [] : mirrors[(index + 1)...].filter(\.parts.scheme.hasBoundedRanges)
-        try await ask(mirror, with: others, isAlone: isAlone, patience)
+        let others = data.isAlone ? [] : mirrors[(index + 1)...].filter(\.parts.scheme.hasBoundedRanges)
+        try await ask(mirror, with: others, patience)
         if let list = plan.pieces { found = try await repair(by: list, mirrors, patience) }
         if found.isEmpty {
           try await verification.run()
@@ -139,12 +143,12 @@ final class JobFetch: RunningTransfer {
         // For the pieces. Where the data was cut back, the next mirror goes on.
         hasAskedAll = data.isComplete
       } catch let failure as Failure {
-        found = [servers.judged(failure, isOfOther: isOfOtherServer, of: attempt, mirror, claim, patience)]
+        found = [failure]
       }
       if let failure = found.first(where: \.code.isOfAllServers) { throw failure }
       failures += found
       if hasAskedAll { break }
-      if index + 1 < mirrors.count, let failure = found.first { try await leave(mirror, failure) }
+      if let failure = found.first { try await leave(mirror, failure, isLast: index + 1 == mirrors.count) }
     }
     return failures
   }
@@ -158,7 +162,7 @@ final class JobFetch: RunningTransfer {
       .started(
         now, attempt: account.number, worker: spool.owner, boot: spool.boot, mirror: mirror.number, url: url,
         source: mirror.source(of: plan.request), afterFreeze: data.claim.formerOwner == .mayWake,
-        dropped: dropped.flatMap { now.seconds - $0.seconds >= 60 ? $0 : nil }))
+        dropped: dropped.flatMap { now.seconds - $0.seconds >= 60 ? $0 : nil }, isAlone: data.isAlone))
     data.noteStarted()
     started()
     guard environment.options.tellsSuccess else { return }
@@ -166,13 +170,11 @@ final class JobFetch: RunningTransfer {
   }
 
   /// - Parameter others: mirrors that may be used too if there are several connections.
-  private func ask(
-    _ mirror: MirrorURL, with others: [MirrorURL], isAlone: Bool, _ patience: ServerRests.Patience
-  ) async throws {
+  private func ask(_ mirror: MirrorURL, with others: [MirrorURL], _ patience: ServerRests.Patience) async throws {
     let (servers, claim) = (environment.servers, data.claim)
     let fetch = MirrorFetch(
-      mirror, with: others, isAlone: isAlone, data, engine: try environment.engine(), id: requests,
-      options: environment.options, memory: environment.memory, bearsMore: servers.bearsMore(mirror)
+      mirror, with: others, data, engine: try environment.engine(), id: requests, options: environment.options,
+      memory: environment.memory, bearsMore: servers.bearsMore(mirror)
     ) { [unowned self] in
       log($0, $1)
     } takesPart: {
@@ -187,11 +189,13 @@ final class JobFetch: RunningTransfer {
     limitRate()
     defer {
       account.fetched += fetch.fetched
-      (current, asked, isOfOtherServer) = (nil, nil, fetch.isOfOtherServer)
+      (current, asked) = (nil, nil)
     }
-    try await fetch.run()
+    do { try await fetch.run() } catch let failure as Failure {
+      throw servers.judged(failure, isOfOther: fetch.isOfOtherServer, of: attempt, mirror, claim, patience)
+    }
     if isStopped { throw JobStop.cancelled }
-    noteAnswer()
+    if fetch.hasAsked { noteAnswer() }
   }
 
   /// Where too many pieces are wrong, they come again with all that follows.
@@ -221,10 +225,14 @@ final class JobFetch: RunningTransfer {
     return try await repair.run(wrong, mirrors)
   }
 
-  private func leave(_ mirror: MirrorURL, _ failure: Failure) async throws {
-    log(
-      "mirror-failed",
-      Fields().with("url", mirror.parts.redacted).with("code", failure.label).with("reason", failure.reason))
+  /// What was wrong of its data is dropped here, before another one's may come.
+  private func leave(_ mirror: MirrorURL, _ failure: Failure, isLast: Bool) async throws {
+    if !isLast {
+      log(
+        "mirror-failed",
+        Fields().with("url", mirror.parts.redacted).with("code", failure.label).with("reason", failure.reason))
+    }
+    if failure.keepsData { return }
     // A running checkpoint still uses the descriptor of the data, and no other may begin until the data is dropped.
     checkpointer.isAllowed = false
     await checkpointer.finish()

@@ -15,19 +15,19 @@ enum RetryDecision: Equatable {
   var next: Timestamp? { if case .wait(let until) = self { until } else { nil } }
 
   /// Returns `failure`, but as the permanent `mismatch` if there were too many mismatches, or the file was wrong in the
-  /// same way before: then it is no damage.
+  /// same way before: then it is no damage. Not as long as another mirror may have the right one.
   /// - Parameters:
   ///   - mismatches: the number of mismatches in earlier attempts.
   ///   - last: the record of the last failure.
   static func believed(_ failure: Failure, mismatches: Int, last: Fields?) -> Failure {
-    guard failure.code.isMismatch else { return failure }
+    guard failure.code.isMismatch, !failure.mayBeElsewhere else { return failure }
     let isSame =
-      mismatches > 0 && !failure.mayBeElsewhere && failure.found != nil && last?["found"]?.exact == failure.found?.exact
+      mismatches > 0 && failure.found != nil && last?["found"]?.exact == failure.found?.exact
       && last?["code"]?.exact == failure.label.exact
     guard isSame || mismatches + 1 >= maximumMismatches else { return failure }
     var failure = failure
     failure.code = .mismatch
-    failure.reason += isSame ? " (the same twice)" : " (mismatch \(mismatches + 1) of \(maximumMismatches))"
+    failure.reason += isSame ? " (the same twice)" : " (mismatch \(mismatches + 1))"
     return failure
   }
 

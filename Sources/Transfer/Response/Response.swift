@@ -82,6 +82,9 @@ package struct Response: Sendable {
     }
   }
 
+  /// Whether the body is the file from its first byte to its last; also as a 206, which some servers always send.
+  package var isWhole: Bool { extent?.isWhole ?? false }
+
   /// Where the body ends in the file, as the server announces it; nil if it does not.
   package var statedEnd: UInt64? { extent?.end }
 
@@ -106,8 +109,11 @@ package struct Response: Sendable {
     mediaType = head.mediaType
     isMediaTypeUnclear = mediaType == nil && head.first("content-type") != nil
     if let extent, coding == nil { digests = head.statedDigests(isWhole: extent.isWhole) }
-    // What is no date is only compared, and Swift takes different spellings of an accented letter for equal.
-    lastModified = head.first("last-modified").flatMap { $0.utf8.allSatisfy { 0x20...0x7E ~= $0 } ? $0 : nil }
+    // What is no date is only compared, and Swift takes different spellings of an accented letter for equal. Files whose
+    // times were taken away all have this day, whatever is in them.
+    lastModified = head.first("last-modified").flatMap {
+      $0.utf8.allSatisfy { 0x20...0x7E ~= $0 } && !$0.utf8.starts(with: "Thu, 01 Jan 1970".utf8) ? $0 : nil
+    }
     let dispositions = head.values("content-disposition")
     proposedName = dispositions.count == 1 ? ContentDisposition(dispositions[0])?.filename : nil
     let etags = head.values("etag")

@@ -104,6 +104,24 @@ import Testing
     _ = try await worker.result()
   }
 
+  /// Its data is complete, so its server is not asked, and has not answered.
+  @Test func `a job that makes no request ends no rest`() async throws {
+    let dead = try DeadPort()
+    let spool = try TemporarySpool()
+    try spool.install("verify", "exit 1")
+    let job = "url: http://127.0.0.1:\(dead.port)/a\ncrc32: \(hex8(independentCRC32(payload)))\n"
+    try spool.addPartial("job", job: job, facts: PartialFacts(size: payload.count), part: payload)
+    let now = try await runTool(["/usr/bin/date", "-u", "+%FT%TZ"]).output.filter { $0 != "\n" }
+    mkdir(spool.path("servers"), 0o700)
+    let path = spool.path("servers/http-127.0.0.1-\(dead.port)")
+    let rest = "rests: \(now) failed=\(now) until=\(now) cause=unreachable code=connect failures=1 reason=x"
+    try writeFile(path, Array("server: http://127.0.0.1:\(dead.port)\n\(rest)\n".utf8))
+    let result = try await spoolrun("--once", "-v", spool.root)
+    #expect(try spool.lastFailure("partial/job")["code"] == "rejected", "\(result)")
+    #expect(!result.errors.contains("server-back"), "\(result)")
+    #expect(try String(decoding: readFile(path), as: UTF8.self).contains("rests: "))
+  }
+
   /// A job of two mirrors, over several connections, and the server of the first.
   private func dropForBoth(_ spool: TemporarySpool, _ busy: ScriptedServer) async throws -> ScriptedServer {
     let other = try ScriptedServer { request, reply in

@@ -38,6 +38,8 @@ func checkAnswer(_ bytes: [UInt8]) throws(Violation) {
   case .again(.startOver, _), .again(.useless, _): try require(plan.offset > 0, "from 0 again, after from 0")
   case .again(.askDecoded, _):
     try require(job.request.encoded == .decode && answer.isCoded, "what is in no coding, or is not to be decoded")
+  case .again(.askUnconditional, _):
+    try require(plan.ifRange != nil && hasDigest, "without a validator again, after without one")
   case .again(.differs, _): try require(false, "no byte has come that could differ")
   case .again(.askUnbounded, _): try require(plan.last != nil, "without an end again, after without an end")
   case .fail(let failure): try require(!hasControls(failure.reason), "a reason that steers a terminal")
@@ -115,7 +117,7 @@ private struct Answer {
       try require(isSameMirror || !plan.comparesSizeOnly, "two servers are joined, and nothing would show it")
       try require(version.ifRange != nil, "no strong validator, and nothing would show a splice")
     }
-    guard !plan.comparesSizeOnly else { return }
+    if plan.comparesSizeOnly || request.expected.provesContent && !version.isComparable(with: joined) { return }
     // What the next request will carry for all of the data.
     try require(same(joined.ifRange, version.ifRange), "data under another validator than it was fetched with")
     if version.etag != nil {

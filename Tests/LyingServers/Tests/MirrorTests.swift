@@ -124,6 +124,52 @@ import TestSupport
     #expect(second.requests.last.map(ask) == "plain")
   }
 
+  /// Nothing is set aside of it, and the next one has to be asked all the same.
+  @Test func anEmptyFileOfOneMirrorIsNotThatOfTheNext() async throws {
+    let empty = try ScriptedServer { _, reply in try reply.respond("200 OK", ["ETag: \(v2)"], body: []) }
+    let right = try ScriptedServer { try Origin().answer($0, $1) }
+    let spool = try TemporarySpool()
+    let urls = [empty, right].map { "url: \($0.url("/data"))\n" }.joined()
+    try spool.drop("job", urls + "crc32: \(hex8(independentCRC32(payload)))\n")
+    #expect(try await spoolrun("--once", spool.root).status == .exited(0), "\(spool.listing(of: "job"))")
+    #expect(digest(try spool.payload("data")) == digest(payload) && right.requests.map(ask) == ["plain"])
+  }
+
+  /// One that sends 6000 bytes, then nothing until the gate opens.
+  private func right(_ isThere: Gate) throws -> ScriptedServer {
+    try ScriptedServer { request, reply in
+      if request.nth == 1 { return try Origin(etag: nil).answerAndCut(request, reply, after: 6000) }
+      guard isThere.isOpen else { return try reply.respond("500 Internal Server Error", body: []) }
+      try Origin(etag: nil).answer(request, reply)
+    }
+  }
+
+  /// A wrong file of one is no reason to throw away what another one has sent: neither all of it, nor its head alone.
+  @Test(arguments: [false, true])
+  func whatTheRightMirrorHasSentStays(isOfOtherSize: Bool) async throws {
+    let isThere = try Gate()
+    let wrong = try ScriptedServer { request, reply in
+      if !isOfOtherSize { return _ = try Origin(bytes: previous, etag: nil).answer(request, reply) }
+      if request.nth == 1 { return try reply.respond("500 Internal Server Error", body: []) }
+      try Origin(bytes: payload + [0], etag: nil).answer(request, reply)
+    }
+    let right = try right(isThere)
+    let spool = try TemporarySpool()
+    let urls = [wrong, right].map { "url: \($0.url("/data"))\n" }.joined()
+    try spool.drop("job", urls + "crc32: \(hex8(independentCRC32(payload)))\nsize: \(n)\n")
+    #expect(try await spoolrun("--once", spool.root).status == .exited(75))
+    let failure = try spool.lastFailure("partial/job")
+    #expect(failure["code"] == (isOfOtherSize ? "http-500" : "mismatch-crc32") && failure["at"] == "6000", "\(failure)")
+    #expect(spool.length("partial/job.part") == 6000)
+    #expect(spool.length("failed/job.part") == (isOfOtherSize ? -1 : previous.count))
+    try spool.makeDue("job")
+    isThere.open()
+    #expect(try await spoolrun("--once", spool.root).status == .exited(0), "\(spool.listing(of: "job"))")
+    #expect(digest(try spool.payload("data")) == digest(payload))
+    #expect(right.requests.map(ask) == ["plain", "range 3000", "range 3000"])
+    #expect(wrong.requests.count == (isOfOtherSize ? 2 : 1))
+  }
+
   /// A mirror that is wrong twice in the same way says nothing of one that was not reached.
   @Test func aWrongMirrorDoesNotEndAJobWhoseOtherMirrorIsAway() async throws {
     let isThere = try Gate()

@@ -66,6 +66,24 @@ import TestSupport
     #expect(asked.allSatisfy { $0 > 1 } && !log.contains("mirror-dropped"))
   }
 
+  /// The same of one URL that leads to another server each time.
+  @Test func whatARedirectLeadsToSharesByChecksum() async throws {
+    let nodes = try [v1, v2].map { etag in
+      try ScriptedServer { try Origin(bytes: LargeFile.bytes, etag: etag).answer($0, $1) }
+    }
+    let targets = nodes.map { $0.url("/data") }
+    let server = try ScriptedServer { request, reply in
+      try reply.respond("302 Found", ["Location: \(targets[request.nth % 2])"], body: [])
+    }
+    let spool = try TemporarySpool()
+    try spool.drop("job", "url: \(server.url("/data"))\n\(LargeFile.checksum)")
+    let result = try await LargeFile.fetch(spool, "--verbose", "--connections", "4")
+    #expect(try LargeFile.isPublished(LargeFile.bytes, spool), "\(result)")
+    #expect(nodes.allSatisfy { $0.requests.count > 2 }, "\(result)")
+    let problems = ["restart", "mirror-dropped", "fewer-connections", "mirror-failed"]
+    #expect(problems.allSatisfy { !result.errors.contains($0) }, "\(result)")
+  }
+
   @Test func aMirrorOfAnotherSizeIsDropped() async throws {
     let (spool, asked, log) = try await fetchFromTwo(
       Origin(bytes: LargeFile.bytes), Origin(bytes: Array(LargeFile.before.dropLast())), LargeFile.checksum)

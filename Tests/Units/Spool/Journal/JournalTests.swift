@@ -126,10 +126,31 @@ import Testing
 
   @Test(arguments: ["mismatch-crc32", "mismatch-size", "mismatch"])
   func aMismatchForgetsTheData(_ code: String) {
-    let journal = begun("failed: \(noon) attempt=1 code=\(code) at=60 crc32=0000003c")
+    let journal = begun("failed: \(noon) attempt=1 code=\(code) at=0")
     #expect(journal.attempts.mismatches == 1 && journal.attempts.failures == 1)
     #expect(journal.data.version == nil && journal.data.part == nil)
     #expect(journal.data.checkpoint == nil && journal.data.softMark == nil)
+    let ofOther = begun("failed: \(noon) attempt=1 code=\(code) at=60 crc32=0000003c")
+    #expect(ofOther.attempts.mismatches == 1 && ofOther.data.version != nil && ofOther.data.softMark == mark(60, 0x3C))
+  }
+
+  /// The worker may be killed before it can record the mismatch.
+  @Test func aMirrorThatIsAskedAloneIsSoUntilTheJobIsDroppedAgain() {
+    let started = "started: \(noon) attempt=1 worker=alpha.1.2 boot=b1 mirror=2 url=u"
+    #expect(!begun(started).attempts.hasMismatched && begun("\(started) alone=yes", started).attempts.hasMismatched)
+    #expect(!begun("\(started) alone=yes", "requeued: \(noon)").attempts.hasMismatched)
+  }
+
+  /// A worker that copies the data first writes a line of it before it asks.
+  @Test func aCopyIsNoAnswer() {
+    let copied = "response: mirror=1 at=0 part=78 size=100"
+    let failed = "failed: \(noon) attempt=1 class=permanent code=http-404 at=60 crc32=0000003c burned=no"
+    let (before, after) = (begun(failed), begun(failed, copied))
+    #expect(before.answers.refusals == 1 && after.data.part == 78)
+    #expect(after.answers == before.answers && after.traffic == before.traffic)
+    #expect(before.attempts.deferrals == 1 && after.attempts.deferrals == 1)
+    let asked = begun(failed, copied, begun[0], copied)
+    #expect(asked.answers.refusals == 0 && asked.traffic.unrecordedFrom == 0 && asked.attempts.deferrals == 0)
   }
 
   @Test func aNewVersionForgetsTheMarks() {

@@ -94,6 +94,9 @@ import Testing
     var status = 206
     var isDated = false
     var hasDigest = false
+    var etag = "\"v1\""
+    var size = 100
+    var isAlone = false
     let verdict: String
   }
 
@@ -113,6 +116,17 @@ import Testing
     Place(before: file, now: "http://a.example:81/f", verdict: "startOver"),
     Place(before: file, now: "https://a.example/f", verdict: "startOver"),
     Place(before: file, now: "http://b.example/f", hasDigest: true, verdict: "append"),
+    // A digest proves what is joined, whatever the other server calls it. A new version of the same file it does not.
+    Place(before: file, now: "http://b.example/f", hasDigest: true, etag: "\"v2\"", verdict: "append"),
+    Place(before: file, now: "http://b.example/f", status: 200, hasDigest: true, verdict: "askUnconditional"),
+    Place(before: file, now: "http://b.example/f", status: 200, hasDigest: true, size: 90, verdict: "replace, kept"),
+    Place(before: file, now: file, status: 200, hasDigest: true, etag: "\"v2\"", verdict: "replace, dropped"),
+    Place(before: file, now: file, hasDigest: true, etag: "\"v2\"", verdict: "startOver"),
+    // After a mismatch nothing is joined that may not be of one version.
+    Place(
+      before: file, now: "http://b.example/f", status: 200, hasDigest: true, isAlone: true, verdict: "replace, kept"),
+    Place(
+      before: file, now: "http://b.example/f", hasDigest: true, etag: "\"v2\"", isAlone: true, verdict: "startOver"),
     // The data stays until what the other resource sends is longer.
     Place(before: file, now: "http://b.example/f", status: 200, verdict: "replace, kept"),
     Place(before: file, now: file + "?sig=2", status: 200, verdict: "replace, dropped"),
@@ -127,11 +141,12 @@ import Testing
     var request = JobRequest()
     if place.hasDigest { request.expected.digests = Digests(Digest(Checksum())) }
     let plan = ResumePlan.decide(length: 50, version: version, mirror: 1, hasDigest: place.hasDigest)
-    let validator = place.isDated ? "last-modified: \(VerdictCase.earlier)" : "etag: \"v1\""
+    let validator = place.isDated ? "last-modified: \(VerdictCase.earlier)" : "etag: \(place.etag)"
     let fields =
-      place.status == 206 ? ["content-range: bytes 50-99/100", validator] : ["content-length: 100", validator]
+      place.status == 206 ? ["content-range: bytes 50-99/100", validator] : ["content-length: \(place.size)", validator]
     let verdict = try judge(
-      response(place.status, fields, url: place.now), plan: plan, version: version, mirror: 1, request: request)
+      response(place.status, fields, url: place.now), plan: plan, version: version, mirror: 1, request: request,
+      isAlone: place.isAlone)
     #expect(label(verdict) == place.verdict)
   }
 
@@ -232,13 +247,13 @@ import Testing
 
   private func judge(
     _ response: Response, plan: ResumePlan, version: RemoteVersion?, mirror: Int, request: JobRequest,
-    asked: String = file, dataLength: UInt64? = nil, answers: Journal.Answers = Journal.Answers()
+    asked: String = file, dataLength: UInt64? = nil, answers: Journal.Answers = Journal.Answers(), isAlone: Bool = false
   ) throws -> ResponseVerdict {
     ResponseVerdict.judge(
       response,
       .init(
         try URLParts(asked), mirror: mirror, plan: plan, version: version, request: request, dataLength: dataLength,
-        answers: answers))
+        answers: answers, isAlone: isAlone))
   }
 
   private func label(_ verdict: ResponseVerdict) -> String {

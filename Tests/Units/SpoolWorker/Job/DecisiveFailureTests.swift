@@ -45,6 +45,38 @@ import Testing
     #expect(JobFetch.decisive([wrong, gone])?.code == .wrongPiece)
   }
 
+  /// A mismatch is looked at again when the mirror may be asked that rests, and says nothing of what that has sent.
+  @Test func aMismatchWaitsForAMirrorThatRests() throws {
+    var later = Failure(.http, "busy", status: 503)
+    later.rest = 3600
+    let decisive = try #require(JobFetch.decisive([wrong, later]))
+    #expect(decisive.code == .mismatchDigest && decisive.retryAfter == 3600 && decisive.burnsAttempt)
+    #expect(decisive.keepsData && decisive.mayBeElsewhere)
+    #expect(RetryDecision.believed(decisive, mismatches: 9, last: Fields().with("found", "b")).code == .mismatchDigest)
+    let alone = try #require(JobFetch.decisive([wrong, wrong]))
+    #expect(alone.retryAfter == nil && !alone.mayBeElsewhere)
+    #expect(RetryDecision.believed(alone, mismatches: 2, last: nil).code == .mismatch)
+  }
+
+  /// Nobody waits for one that answers nobody, whichever comes first.
+  @Test func aServerThatIsAwayDecidesNothingBesideAnother() throws {
+    var rests = Failure(.http, "busy", status: 503)
+    rests.rest = 30
+    // As it is judged after a request, and before one.
+    for code in [FailureCode.serverAway, .connect] {
+      var away = Failure(code, "away")
+      (away.rest, away.isServerAway) = (60, true)
+      for other in [Failure(.http, "no such file", status: 404), gone, wrong, rests] {
+        for failures in [[other, away], [away, other]] {
+          let decisive = try #require(JobFetch.decisive(failures))
+          #expect(decisive.label == other.label && decisive.rest == other.rest && !decisive.isServerAway)
+          #expect(!decisive.mayBeElsewhere || other.label == rests.label)
+        }
+      }
+      #expect(JobFetch.decisive([away, away])?.isServerAway == true)
+    }
+  }
+
   @Test func theLongestWaitThatAServerAsksForHolds() {
     let busy = Failure(.http, "busy", status: 503, retryAfter: 7200)
     #expect(JobFetch.decisive([busy, dead])?.retryAfter == 7200)

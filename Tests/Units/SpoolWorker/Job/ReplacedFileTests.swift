@@ -23,13 +23,14 @@ import Transfer
   private static let bytes = (0..<1 << 20).map { UInt8(truncatingIfNeeded: $0 / 4096 &+ $0) }
 
   /// What is left after the copy of `old`.
-  private func take(_ old: [UInt8] = bytes, _ fault: @escaping @Sendable (Call) -> Fault? = { _ in nil }) throws
-    -> Found
-  {
-    try WorkerLoop.alone { try await Self.take(old, Probe(fault)) }
+  /// - Parameter cut: where a crash cuts the copy off, before another one.
+  private func take(
+    _ old: [UInt8] = bytes, cut: UInt64? = nil, _ fault: @escaping @Sendable (Call) -> Fault? = { _ in nil }
+  ) throws -> Found {
+    try WorkerLoop.alone { try await Self.take(old, cut, Probe(fault)) }
   }
 
-  @WorkerLoop private static func take(_ old: [UInt8], _ probe: Probe) async throws -> Found {
+  @WorkerLoop private static func take(_ old: [UInt8], _ cut: UInt64?, _ probe: Probe) async throws -> Found {
     let fixture = try Fixture(hook: probe)
     var maker = PieceList.Maker(length: 4096)
     bytes.withUnsafeBytes { maker.take($0) }
@@ -49,6 +50,10 @@ import Transfer
     let (ofRecovery, recovered) = (writes(after: before), probe.calls.count)
     var error: SpoolError?
     do { try await recovery.takeReplaced(into: data) } catch let found as SpoolError { error = found }
+    if let cut {
+      try data.part.truncate(to: cut)
+      try await recovery.takeReplaced(into: data)
+    }
     // Another transfer asks what this one still needs.
     _ = environment.space.shortage(of: 1 << 21)
     data.leaveSpace()
@@ -86,6 +91,11 @@ import Transfer
       return kind == .read && count.next() == 1 ? nil : .fail(errno)
     }
     #expect(found.error == nil && found.length == 0 && found.file == [] && !found.hasVersion, "\(found.writes)")
+  }
+
+  @Test func `a copy that was cut off begins anew`() throws {
+    let found = try take(cut: 300_000)
+    #expect(found.length == Self.bytes.count && found.file == Self.bytes && found.hasVersion)
   }
 
   @Test func `of another file nothing stays`() throws {
