@@ -48,7 +48,7 @@ final class MirrorFetch: RunningTransfer {
     let request = data.request
     var template = FetchRequest(mirror, request, id: id)
     // A cache on the way may have what is wrong.
-    if isAlone { template.conditions = [FetchRequest.pastCaches] }
+    if data.isAlone { template.conditions = [FetchRequest.pastCaches] }
     self.template = template
     let mayUseSeveral = mirror.parts.scheme.hasBoundedRanges && bearsMore
     let connections = request.connections ?? options.connections

@@ -1,4 +1,5 @@
 import Spool
+import SystemPackage
 import Testing
 
 @testable import SpoolWorker
