@@ -254,7 +254,6 @@ extension Attempt {
   private func fail(_ failure: Failure) async throws -> AttemptEnd {
     // A file that is too large ends the job, so it leaves no data.
     if !failure.keepsData || failure.code == .tooLarge { try data?.dropData(after: failure.code) }
-    // Data of an earlier attempt, from before `max-size` was lowered.
     if data == nil, failure.code == .tooLarge { try claim.removeData() }
     let record = try write(failure)
     // Before the job appears in its new directory, where another worker may claim it: a claim without data starts from

@@ -151,6 +151,8 @@ private struct FileReader: ProtocolReader {
       content = .nothingThere(size: offset)
     // The file is shorter, or the server cannot start at an offset.
     case CURLE_BAD_DOWNLOAD_RESUME, CURLE_FTP_COULDNT_USE_REST: content = .nothingThere(size: nil)
+    // libcurl takes 421 for a time that is over.
+    case CURLE_OPERATION_TIMEDOUT where isBusy: content = .refused(.unavailable)
     case CURLE_LOGIN_DENIED: content = .refused(isBusy ? .unavailable : .login)
     case CURLE_REMOTE_ACCESS_DENIED: content = .refused(.access)
     case CURLE_REMOTE_FILE_NOT_FOUND: content = .refused(.noSuchFile)

@@ -3,8 +3,8 @@ package struct Response: Sendable {
   package enum Content: Sendable, Equatable {
     /// The file from its first byte to its last: HTTP's 200, FTP without REST.
     case whole
-    /// The bytes `first` to `last`, itself included, of `total`; nil if the server did not say: HTTP's 206, or a 200 that
-    /// says so.
+    /// The bytes `first` to `last`, itself included, of `total`; nil if the server did not say: HTTP's 206, or a 200
+    /// that says so.
     case range(first: UInt64, last: UInt64, total: UInt64?)
     /// A part of the file, but the response does not say which: why.
     case unknownRange(String)
