@@ -160,7 +160,8 @@ extension Attempt {
 
   private func fetchAndVerify(_ plan: JobPlan, _ resolver: LinkResolver?, _ data: PartData) async throws {
     let verification = Verification(
-      plan: plan, data: data, environment: environment, hooks: hooks, signature: signature)
+      plan: plan, data: data, environment: environment, hooks: hooks, signature: signature
+    ) { [unowned self] in try await fetchSignature(plan.request) }
     let transfer = JobFetch(plan, resolver, data, environment, account, checkpointer, verification, attempt: id) {
       [unowned self] in
       probation.begin(at: LoopExecutor.milliseconds())
@@ -181,6 +182,7 @@ extension Attempt {
 
   /// Fetches the signature of the payload, or of a standing order's list, before what is signed: it is small.
   /// - Returns: nil if the job asks for none, or the list has it in itself.
+  /// - Throws: `bad-response` for what is none, such as a page.
   func fetchSignature(_ request: JobRequest) async throws -> [UInt8]? {
     guard let url = request.signature, url.text != JobRequest.inlineSignature else { return nil }
     var request = request
@@ -191,13 +193,16 @@ extension Attempt {
     let patience: ServerRests.Patience =
       claim.isStandingOrder ? .endless : environment.patience(of: request, knownSince: claim.knownSince?.seconds)
     let fetch = ListFetch(.signature, request, mirrors, of: claim, environment, attempt: id, patience)
+    let outer = transfer
     transfer = fetch
     defer {
       account.fetched += fetch.fetched
-      transfer = nil
+      transfer = outer
     }
     _ = try await orStopped { try await fetch.run(into: file) }
-    return try file.contents(limit: SignatureCheck.longest + 1)
+    let signature = try file.contents(limit: SignatureCheck.longest)
+    if SignatureForm(signature) == nil { throw Failure(.badResponse, SignatureForm.missing) }
+    return signature
   }
 }
 
