@@ -84,6 +84,19 @@ import Testing
     #expect(try spool.payload("a.bin") == Array("/old?a=b".utf8) && server.requests.count == 1, "nothing is asked")
   }
 
+  /// The file that it is to replace may be newer. Where the server sends parts, a byte shows that it is the same.
+  @Test func completeDataThatReplacesAFile() async throws {
+    let scene = try Scene()
+    try scene.spool.install("verify", "kill -9 $$")
+    try scene.spool.drop("a", "url: \(scene.server.url("/a"))\noverwrite: yes\n")
+    #expect(try await scene.spoolrun("--once").status == .exited(75))
+    try #require(unlink(scene.spool.path("hooks/verify")) == 0)
+    try scene.spool.makeDue("a")
+    #expect(try await scene.spoolrun("--once").status == .exited(0))
+    #expect(try scene.spool.payload("a") == payload)
+    #expect(scene.server.requests.map(\.rangeStart) == [nil, payload.count - 1])
+  }
+
   @Test func aPayloadThatWaitsForItsDelivery() async throws {
     try hook("deliver", "exit 3")
     try spool.drop("a", "url: \(server.url("/old"))\noutput: a.bin\n")
