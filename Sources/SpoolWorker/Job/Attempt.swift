@@ -82,10 +82,14 @@ extension Attempt {
     if claim.isStandingOrder { return try await checkOrder(self) }
     let request = claim.text.request.bounded(by: environment.options)
     if let failure = probation.failure(attempts: request.attempts) { throw failure }
-    if environment.options.defaults.requiresSignature == true, !request.isSigned { throw Failure.unsigned }
+    // What is published is still delivered, whatever is allowed by now.
+    let isPublished = claim.text.journal.publication.awaitsDelivery
+    let isRefused = environment.options.defaults.requiresSignature == true && !request.isSigned
+    if isRefused, !isPublished { throw Failure.unsigned }
     let pieces = if let key = request.expected.pieces { try await readPieces(key) } else { PieceResult.success(nil) }
     let protocols = environment.options.protocols
-    let plan = try JobPlan(request, protocols: protocols, pieces: try? pieces.get(), first: firstURL)
+    let plan = try JobPlan(
+      request, protocols: protocols, isPublished: isPublished, pieces: try? pieces.get(), first: firstURL)
     let commit = try Commit(claim, plan, environment, account) { [unowned self] payload in
       try await deliver(plan, payload)
     }
@@ -95,11 +99,11 @@ extension Attempt {
     if isVerified, let payload = try await commit.finishInterrupted() { return await succeed(plan, payload) }
     // What is verified already needs no list.
     _ = try pieces.get()
-    // What is fetched already is still delivered.
-    if let expires = request.expires, expires <= claim.spool.now(), !claim.text.journal.publication.awaitsDelivery {
+    if let expires = request.expires, expires <= claim.spool.now(), !isPublished {
       throw Failure(.expired, "the job expired at \(expires)")
     }
     if try commit.isOutputThere, let payload = try await commit.acceptExisting() { return await succeed(plan, payload) }
+    if isRefused { throw Failure.unsigned }
     try commit.checkRoom()
 
     let resolver = LinkResolver(plan, of: claim, attempt: account.number, environment, hooks)
