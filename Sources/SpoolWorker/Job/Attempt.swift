@@ -94,6 +94,7 @@ extension Attempt {
       try await deliver(plan, payload)
     }
 
+    if isPublished { try await commit.withdrawPayloadElsewhere() }
     // A job that came through new/ again may have been edited, so what was verified for its old text does not count.
     let isVerified = !isRequeued && claim.text.journal.publication.verified != nil
     if isVerified, let payload = try await commit.finishInterrupted() { return await succeed(plan, payload) }
@@ -561,9 +562,10 @@ extension Attempt {
   /// Records that only the delivery is left. After a power cut the next worker must know this as well, because others
   /// may have seen the payload by then.
   private func notePublished(_ plan: JobPlan) async throws {
-    // Failed deliveries are counted from this line on.
-    if claim.history.publication.awaitsDelivery { return }
     let directory = try environment.outputs(of: plan).location
+    let noted = claim.history.publication.undelivered?.place
+    // Failed deliveries are counted from this line on. Where data was opened, `started:` has ended an earlier one.
+    if data == nil, noted == [plan.output.text.exact, directory?.exact] { return }
     try claim.append(.published(.now(), output: plan.output.text, directory: directory))
     try await claim.makeDurable(environment.durable)
     log(Event("published", .info, job: name, Fields().with("output", plan.output.text)))
