@@ -43,6 +43,7 @@ import Testing
     try spool.order("geo", "url: \(server.url("/x.mmdb"))\nevery: 1d\nentries: file\noutput: here.mmdb\n")
     for _ in 0..<3 { #expect(try await check(spool).status == .exited(0)) }
     #expect(spool.payloads == ["here.mmdb"] && spool.names("done").count == 1 && server.requests.count == 4)
+    #expect(try spool.lines("standing/geo").last { $0.key == "checked" }?["entries"] == "1")
   }
 
   @Test func `a server that goes back to an earlier version is followed`() async throws {
