@@ -20,8 +20,8 @@ package struct KeptVersions {
     let (path, name, status): (Path, FileName, FileStatus)
     let (receipt, output, verified): (Journal.Receipt, OutputPath, Journal.Verified)
     let time: Timestamp
-    /// Less for a newer one. Receipts have seconds only.
-    let age: [Int64]
+    /// Less for a newer one. Times would say something else once a clock was wrong.
+    let age: Int
 
     func isIn(_ directory: String?) -> Bool { receipt.directory?.exact == directory?.exact }
   }
@@ -66,12 +66,12 @@ package struct KeptVersions {
     return known.compactMap { $0.flatMap { Timestamp($0) } }.max()
   }
 
-  /// The newest first: the first of the list, but of one file the last that was fetched. They are what this
+  /// The newest first: the first of the list, or of one file the version that was seen last. They are what this
   /// subscription has seen: others of such a name are those of an earlier subscription, or a person's. A job that is
   /// done before its check has ended counts at the end of that check.
   private func versions() throws(SpoolError) -> [Version] {
-    let (seen, isOfOneFile) = (subscription.journal.checks.seen, request.standing.entries == .file)
-    let places = Dictionary(zip(seen.map { $0.prefix(FeedEntry.keyLength) }, 0...), uniquingKeysWith: min)
+    let seen = subscription.journal.checks.seen.map { $0.prefix(FeedEntry.keyLength) }
+    let places = Dictionary(zip(seen, 0...), uniquingKeysWith: min)
     var found: [FileName: Version] = [:]
     func note(_ path: Path, _ name: FileName) throws(SpoolError) {
       guard found[name] == nil, JobName(name).map(FeedEntry.isKeyed) == true,
@@ -79,17 +79,15 @@ package struct KeptVersions {
         name.bytes.starts(with: prefix), let status = try spool.system.statusIfPresent(spool.root, path),
         let done = try spool.readableContents(path)?.withUnsafeBytes({ JobText($0) }).journal.publication.done,
         let time = done.time, let output = OutputPath(done.receipt.output),
-        let known = places[String(decoding: name.bytes.dropFirst(prefix.count), as: UTF8.self)[...]]
+        let place = places[String(decoding: name.bytes.dropFirst(prefix.count), as: UTF8.self)[...]]
       else { return }
-      let place = isOfOneFile ? 0 : known
       found[name] = Version(
         path: path, name: name, status: status, receipt: done.receipt, output: output, verified: done.verified,
-        time: time,
-        age: [Int64(place), -time.seconds, -status.modified, -Int64(status.modifiedNanoseconds)])
+        time: time, age: place)
     }
     for name in try spool.list(.done) { try note(Path(.done, name), name) }
     try Archive(spool).eachPath { (path, name) throws(SpoolError) in try note(path, name) }
-    return found.values.sorted { $0.age.lexicographicallyPrecedes($1.age) }
+    return found.values.sorted { $0.age < $1.age }
   }
 
   /// Has the newest version bear the subscription's own name, and removes those that are too many, the oldest first.

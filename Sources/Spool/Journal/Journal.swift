@@ -119,7 +119,8 @@ package struct Journal: Sendable, Equatable {
       // The attempt stays open until the receipt's fsync(2) has succeeded, and only the move to done/ says that it has.
       case .done: openStarts = 0
       case .checked:
-        (failures, lastFailure, openStarts, isOpen) = (0, nil, 0, false)
+        (failures, deferrals, mismatches, openStarts, isOpen) = (0, 0, 0, 0, false)
+        (lastFailure, deferredSince) = (nil, nil)
       case .response: if isOpen { (deferrals, deferredSince) = (0, nil) }
       case .urgent, .relinked, .checkpoint, .verified, .seen: break
       }

@@ -82,24 +82,29 @@ extension Attempt {
     if claim.isStandingOrder { return try await checkOrder(self) }
     let request = claim.text.request.bounded(by: environment.options)
     if let failure = probation.failure(attempts: request.attempts) { throw failure }
-    if environment.options.defaults.requiresSignature == true, !request.isSigned { throw Failure.unsigned }
+    // What is published is still delivered, whatever is allowed by now.
+    let isPublished = claim.text.journal.publication.awaitsDelivery
+    let isRefused = environment.options.defaults.requiresSignature == true && !request.isSigned
+    if isRefused, !isPublished { throw Failure.unsigned }
     let pieces = if let key = request.expected.pieces { try await readPieces(key) } else { PieceResult.success(nil) }
     let protocols = environment.options.protocols
-    let plan = try JobPlan(request, protocols: protocols, pieces: try? pieces.get(), first: firstURL)
+    let plan = try JobPlan(
+      request, protocols: protocols, isPublished: isPublished, pieces: try? pieces.get(), first: firstURL)
     let commit = try Commit(claim, plan, environment, account) { [unowned self] payload in
       try await deliver(plan, payload)
     }
 
+    if isPublished { try await commit.withdrawPayloadElsewhere() }
     // A job that came through new/ again may have been edited, so what was verified for its old text does not count.
     let isVerified = !isRequeued && claim.text.journal.publication.verified != nil
     if isVerified, let payload = try await commit.finishInterrupted() { return await succeed(plan, payload) }
     // What is verified already needs no list.
     _ = try pieces.get()
-    // What is fetched already is still delivered.
-    if let expires = request.expires, expires <= claim.spool.now(), !claim.text.journal.publication.awaitsDelivery {
+    if let expires = request.expires, expires <= claim.spool.now(), !isPublished {
       throw Failure(.expired, "the job expired at \(expires)")
     }
     if try commit.isOutputThere, let payload = try await commit.acceptExisting() { return await succeed(plan, payload) }
+    if isRefused { throw Failure.unsigned }
     try commit.checkRoom()
 
     let resolver = LinkResolver(plan, of: claim, attempt: account.number, environment, hooks)
@@ -160,7 +165,8 @@ extension Attempt {
 
   private func fetchAndVerify(_ plan: JobPlan, _ resolver: LinkResolver?, _ data: PartData) async throws {
     let verification = Verification(
-      plan: plan, data: data, environment: environment, hooks: hooks, signature: signature)
+      plan: plan, data: data, environment: environment, hooks: hooks, signature: signature
+    ) { [unowned self] in try await fetchSignature(plan.request) }
     let transfer = JobFetch(plan, resolver, data, environment, account, checkpointer, verification, attempt: id) {
       [unowned self] in
       probation.begin(at: LoopExecutor.milliseconds())
@@ -181,6 +187,7 @@ extension Attempt {
 
   /// Fetches the signature of the payload, or of a standing order's list, before what is signed: it is small.
   /// - Returns: nil if the job asks for none, or the list has it in itself.
+  /// - Throws: `bad-response` for what is none, such as a page.
   func fetchSignature(_ request: JobRequest) async throws -> [UInt8]? {
     guard let url = request.signature, url.text != JobRequest.inlineSignature else { return nil }
     var request = request
@@ -191,13 +198,16 @@ extension Attempt {
     let patience: ServerRests.Patience =
       claim.isStandingOrder ? .endless : environment.patience(of: request, knownSince: claim.knownSince?.seconds)
     let fetch = ListFetch(.signature, request, mirrors, of: claim, environment, attempt: id, patience)
+    let outer = transfer
     transfer = fetch
     defer {
       account.fetched += fetch.fetched
-      transfer = nil
+      transfer = outer
     }
     _ = try await orStopped { try await fetch.run(into: file) }
-    return try file.contents(limit: SignatureCheck.longest + 1)
+    let signature = try file.contents(limit: SignatureCheck.longest)
+    if SignatureForm(signature) == nil { throw Failure(.badResponse, SignatureForm.missing) }
+    return signature
   }
 }
 
@@ -551,9 +561,10 @@ extension Attempt {
   /// Records that only the delivery is left. After a power cut the next worker must know this as well, because others
   /// may have seen the payload by then.
   private func notePublished(_ plan: JobPlan) async throws {
-    // Failed deliveries are counted from this line on.
-    if claim.history.publication.awaitsDelivery { return }
     let directory = try environment.outputs(of: plan).location
+    let noted = claim.history.publication.undelivered?.place
+    // Failed deliveries are counted from this line on. Where data was opened, `started:` has ended an earlier one.
+    if data == nil, noted == [plan.output.text.exact, directory?.exact] { return }
     try claim.append(.published(.now(), output: plan.output.text, directory: directory))
     try await claim.makeDurable(environment.durable)
     log(Event("published", .info, job: name, Fields().with("output", plan.output.text)))

@@ -259,10 +259,22 @@ struct Commit {
 extension Commit {
   /// Takes it back, if the file at the output is still exactly what the journal says that this job verified.
   /// - Returns: false for any other file, and for the payload of a job that was done.
-  private func withdrawEarlierPayload() async throws -> Bool {
+  private func withdrawEarlierPayload() async throws -> Bool { try await withdraw(plan.output, below: outputs) }
+
+  /// Takes back what waits for its delivery elsewhere than the job says now.
+  func withdrawPayloadElsewhere() async throws {
+    guard let there = claim.text.journal.publication.undelivered, let output = OutputPath(there.output),
+      there.place != [plan.output.text.exact, outputs.location?.exact],
+      // What is on a disk that is not mounted stays there.
+      let former = try? CurrentOutputRoot(there.directory, spool: spool, reach: .directly)
+    else { return }
+    _ = try await withdraw(output, below: former)
+  }
+
+  private func withdraw(_ output: OutputPath, below outputs: CurrentOutputRoot) async throws -> Bool {
     guard let own = claim.text.journal.publication.own, try !wasDone(own),
-      try outputs.opened().status(plan.output)?.inode == own.part,
-      let place = try await verifiedOutput(own, own.digests.algorithms)?.place
+      try outputs.opened().status(output)?.inode == own.part,
+      let place = try await verifiedOutput(own, own.digests.algorithms, at: output, below: outputs)?.place
     else { return false }
     try claim.check()
     try place.withdraw(own.part)
@@ -272,7 +284,7 @@ extension Commit {
   /// No job is done without a receipt. Its data has its own name until the job is about to move to `done/`.
   private func wasDone(_ own: Journal.Verified) throws(SpoolError) -> Bool {
     let journal = claim.text.journal
-    if journal.publication.published == nil { return false }
+    if journal.publication.published == nil || journal.publication.awaitsDelivery { return false }
     let data = try claim.dataStatus()
     return data.map { $0.inode != own.part && $0.inode != journal.data.part } ?? true
   }
@@ -295,7 +307,9 @@ extension Commit {
     // Data that still has a second name would be taken for another job's.
     let root = try outputs.opened()
     try root.removeTemporaries(beside: plan.output, of: [verified.part] + (journal.data.part.map { [$0] } ?? []))
-    if let (place, existing, mark) = try await verifiedOutput(verified, digests(verified)) {
+    if let (place, existing, mark) = try await verifiedOutput(
+      verified, digests(verified), at: plan.output, below: outputs)
+    {
       // It may be another file with the same bytes.
       try await durable(existing.flush)
       try await sync(place)
@@ -316,13 +330,14 @@ extension Commit {
   /// it, and SSHFS gives each host other numbers. So the whole file is read; it is rarely needed.
   /// - Parameter digests: those to compute, at least the verified ones.
   /// - Returns: its size and digests, beside its place; nil for any other file.
-  private func verifiedOutput(_ verified: Journal.Verified, _ digests: Set<DigestAlgorithm>) async throws -> (
-    place: OutputPlace, file: ExistingOutput, mark: Mark
-  )? {
-    guard let status = try outputs.opened().status(plan.output), status.isRegular, status.size == verified.size else {
+  private func verifiedOutput(
+    _ verified: Journal.Verified, _ digests: Set<DigestAlgorithm>, at output: OutputPath,
+    below outputs: CurrentOutputRoot
+  ) async throws -> (place: OutputPlace, file: ExistingOutput, mark: Mark)? {
+    guard let status = try outputs.opened().status(output), status.isRegular, status.size == verified.size else {
       return nil
     }
-    let place = try outputs.place(plan.output, plan.request.mode)
+    let place = try outputs.place(output, plan.request.mode)
     let existing = try place.openExisting()
     let mark = try await runBlocking { [reading = existing.reading(digests)] in try reading.run() }
     return verified.expectation.mismatch(mark) == nil ? (place, existing, mark) : nil

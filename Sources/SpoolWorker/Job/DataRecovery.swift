@@ -59,6 +59,10 @@ struct DataRecovery {
       claim: claim, request: plan.request, part: part, version: part.length > 0 ? journal.data.version : nil,
       isOfOtherSource: journal.data.source.map { !plan.asks(for: $0) } ?? true,
       space: environment.space, blocks: environment.blocks)
+    // What it is to replace may be newer by now. The last byte comes again with the version that the file has.
+    if plan.request.overwrite == true, data.isComplete, !plan.request.expected.provesContent, data.doubt == nil {
+      data.doubt = TailDoubt(from: part.length - 1, to: part.length)
+    }
     return (data, unrecorded)
   }
 

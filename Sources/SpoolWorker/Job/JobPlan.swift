@@ -14,13 +14,19 @@ package final class JobPlan: Sendable {
   /// The job's own first URL as it may be shown; nil if it has none.
   let shownURL: String?
 
-  /// - Parameter first: its first URL, if that has been read already.
+  /// - Parameters:
+  ///   - isPublished: whether its payload is; then what may be fetched does not matter.
+  ///   - first: its first URL, if that has been read already.
   /// - Throws: ``Failure``: `malformed` or `protocol` with the line, `bad-output`, `too-large`.
-  init(_ request: JobRequest, protocols: Set<Scheme>, pieces: PieceList? = nil, first: URLParts? = nil) throws(Failure)
-  {
+  init(
+    _ request: JobRequest, protocols: Set<Scheme>, isPublished: Bool = false, pieces: PieceList? = nil,
+    first: URLParts? = nil
+  ) throws(Failure) {
     (self.request, self.pieces) = (request, pieces)
-    if let size = request.expected.size, let failure = Failure.tooLarge(size, most: request.maxSize) { throw failure }
-    mirrors = try MirrorURL.all(of: request, protocols, first: first)
+    if !isPublished, let size = request.expected.size, let failure = Failure.tooLarge(size, most: request.maxSize) {
+      throw failure
+    }
+    mirrors = try MirrorURL.all(of: request, isPublished ? Set(Scheme.allCases) : protocols, first: first)
     shownURL = mirrors.first?.parts.redacted
     guard let text = request.outputText(named: mirrors.first?.parts.lastPathSegment) else {
       throw Failure(

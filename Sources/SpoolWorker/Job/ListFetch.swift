@@ -207,7 +207,7 @@ private final class ListSink: FetchSink {
 
   private var tooLong: Failure {
     Failure(
-      kind == .signature ? .badSignature : .badEntries,
+      kind == .signature ? .badResponse : .badEntries,
       "\(mirror.parts.host): the \(kind.rawValue) is longer than \(longest >> 20) MiB")
   }
 

@@ -22,6 +22,9 @@ package struct Signer: Sendable, Equatable {
 enum SignatureForm: Equatable {
   case openPGP, minisign, signify, ssh
 
+  /// What to say of bytes that are none.
+  static let missing = "what should be the signature is none of OpenPGP, minisign, signify or SSH"
+
   /// - Returns: nil for what is none, such as a page.
   init?(_ bytes: [UInt8]) {
     func begins(_ text: String) -> Bool { bytes.starts(with: text.utf8) }
@@ -77,7 +80,7 @@ package struct SignatureCheck: Sendable {
 
   private func signer(of path: String, by signature: [UInt8]) throws -> Signer {
     guard signature.count <= Self.longest, let form = SignatureForm(signature) else {
-      throw Failure(.badSignature, "what should be the signature is none of OpenPGP, minisign, signify or SSH")
+      throw Failure(.badSignature, SignatureForm.missing)
     }
     let file = try ScratchFile(spool)
     defer { withExtendedLifetime(file) {} }

@@ -8,13 +8,20 @@ struct Verification {
   let environment: JobEnvironment
   let hooks: Hooks
   let signature: [UInt8]?
+  let fetchSignature: @WorkerLoop () async throws -> [UInt8]?
   private var claim: Claim { data.claim }
 
   func run() async throws {
     try check()
     let stated = data.request.expected.checkedDigests(of: data.version)
     if !stated.isEmpty { try await check(stated: stated) }
-    if let signature { try await check(signature) }
+    if let signature {
+      do { try await check(signature) } catch let failure as Failure where failure.code == .badSignature {
+        // The file may have been replaced before its signature was.
+        guard let newer = try await fetchSignature(), newer != signature else { throw failure }
+        try await check(newer)
+      }
+    }
     if hooks.has(.verify) { try await askHook() }
   }
 

@@ -72,8 +72,6 @@ struct OrderCheck {
       return try await program.read(file, claim.text.request.standing.entries, name: name, in: claim.spool)
     }
     let named = version.etag ?? version.modified
-    // A server that heeds no conditions names the last version again.
-    if named != nil, version == checks.version { return ReadList() }
     // It may go back to an earlier version.
     let after = checks.lastTime.map { "\($0) " } ?? ""
     var entry = FeedEntry(identity: after + (named ?? "\(began)"), date: began, urls: mirrors.map(\.url))
@@ -127,6 +125,8 @@ struct OrderCheck {
   )? {
     let (found, list) = try await fetchList(request, mirrors)
     guard let (version, name) = found else { return nil }
+    // A server that heeds no conditions names the last version again.
+    if isOfOneFile, version.etag ?? version.modified != nil, version == checks.version { return nil }
     // The signature of a file is for its job.
     if request.signature == nil || isOfOneFile { return (version, name, list, nil) }
     do {

@@ -96,6 +96,20 @@ import Testing
     #expect(server.requests.count == 1 && spool.told("delivered").count == 3)
   }
 
+  /// Limits are about the download, too.
+  @Test(arguments: [["--max-size", "1"], ["--protocols", "https"], []])
+  func whatIsPublishedIsDeliveredWhateverIsAllowed(options: [String]) async throws {
+    let server = try simpleServer()
+    let spool = try spool(refusing: true)
+    try spool.drop("a", "url: \(server.url("/x"))\nsize: 8\n")
+    #expect(try await spoolrun("--once", spool.root).status == .exited(75))
+    if options.isEmpty { try writeFile(spool.path("defaults"), Array("signed: required\n".utf8)) }
+    accept(spool)
+    try spool.makeDue("a")
+    let result = try await spoolrun(["--once"] + options + [spool.root])
+    #expect(result.status == .exited(0) && server.requests.count == 1, "\(result)\n\(spool.listing(of: "a"))")
+  }
+
   /// Nothing is left to ask it for.
   @Test func aDeliveryDoesNotWaitForAServerThatRests() async throws {
     let server = try ScriptedServer { request, reply in

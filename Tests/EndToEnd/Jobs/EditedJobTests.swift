@@ -84,6 +84,19 @@ import Testing
     #expect(try spool.payload("a.bin") == Array("/old?a=b".utf8) && server.requests.count == 1, "nothing is asked")
   }
 
+  /// The file that it is to replace may be newer. Where the server sends parts, a byte shows that it is the same.
+  @Test func completeDataThatReplacesAFile() async throws {
+    let scene = try Scene()
+    try scene.spool.install("verify", "kill -9 $$")
+    try scene.spool.drop("a", "url: \(scene.server.url("/a"))\noverwrite: yes\n")
+    #expect(try await scene.spoolrun("--once").status == .exited(75))
+    try #require(unlink(scene.spool.path("hooks/verify")) == 0)
+    try scene.spool.makeDue("a")
+    #expect(try await scene.spoolrun("--once").status == .exited(0))
+    #expect(try scene.spool.payload("a") == payload)
+    #expect(scene.server.requests.map(\.rangeStart) == [nil, payload.count - 1])
+  }
+
   @Test func aPayloadThatWaitsForItsDelivery() async throws {
     try hook("deliver", "exit 3")
     try spool.drop("a", "url: \(server.url("/old"))\noutput: a.bin\n")
@@ -93,6 +106,24 @@ import Testing
     let result = try await once()
     #expect(result.status == .exited(0), "\(result)")
     #expect(try spool.payload("a.bin") == Array("/brandnew".utf8))
+  }
+
+  /// What has the old name is taken back, and not left without an owner.
+  @Test(arguments: [false, true]) func aPayloadThatIsToGoElsewhere(isHeld: Bool) async throws {
+    try hook("deliver", "exit 3")
+    try spool.drop("a", "url: \(server.url("/old"))\noutput: a.bin\n")
+    #expect(try await once().status == .exited(75) && spool.payloads == ["a.bin"])
+    let text = String(decoding: try readFile(spool.path("partial/a")), as: UTF8.self)
+    try writeFile(spool.path("partial/a"), Array(text.replacing("output: a.bin", with: "output: d/b.bin").utf8))
+    if isHeld { try spool.move("partial/a", "new/a") } else { try spool.makeDue("a") }
+    var result = try await once()
+    #expect(result.status == .exited(75) && spool.payloads == ["d/b.bin"], "\(result)")
+    #expect(try spool.lines("partial/a").last { $0.key == "published" }?["output"] == "d/b.bin")
+    try hook("deliver", "exit 0")
+    try spool.makeDue("a")
+    result = try await once()
+    #expect(result.status == .exited(0) && spool.payloads == ["d/b.bin"], "\(result)")
+    #expect(spool.places(of: "a") == ["done/a"] && server.requests.count == 1)
   }
 
   /// What a worker leaves that dies between the payload's name and the move to `done/`.

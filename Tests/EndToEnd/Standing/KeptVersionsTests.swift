@@ -65,6 +65,21 @@ import Testing
     #expect(try contents() == ["two", "three", "three"], "nothing is new")
   }
 
+  /// It may have been wrong when the last versions came.
+  @Test func `which version is older is not a matter of the clock`() async throws {
+    try order("entries: file\nkeep: 2\n")
+    try await publish("one", "two")
+    for name in spool.names("done") {
+      let receipt = String(decoding: try readFile(spool.path("done/\(name)")), as: UTF8.self)
+      let later = receipt.replacing(/\ndone: 20\d\d/, with: "\ndone: 2099")
+      try #require(later != receipt)
+      try writeFile(spool.path("done/\(name)"), Array(later.utf8))
+    }
+    try await publish("three")
+    #expect(try contents() == ["two", "three", "three"] && spool.names("done").count == 2)
+    try await sound()
+  }
+
   @Test func `one version is one file, with one receipt`() async throws {
     try order("entries: file\nkeep: 1\n")
     try await publish("one", "two", "three")

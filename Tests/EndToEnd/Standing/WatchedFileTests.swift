@@ -43,6 +43,7 @@ import Testing
     try spool.order("geo", "url: \(server.url("/x.mmdb"))\nevery: 1d\nentries: file\noutput: here.mmdb\n")
     for _ in 0..<3 { #expect(try await check(spool).status == .exited(0)) }
     #expect(spool.payloads == ["here.mmdb"] && spool.names("done").count == 1 && server.requests.count == 4)
+    #expect(try spool.lines("standing/geo").last { $0.key == "checked" }?["entries"] == "1")
   }
 
   @Test func `a server that goes back to an earlier version is followed`() async throws {
@@ -53,6 +54,22 @@ import Testing
       #expect(try await check(spool).status == .exited(0))
       #expect(try spool.payload("list.mmdb") == Array(text.utf8))
     }
+  }
+
+  @Test func `an older version whose job was stuck does not replace a newer one`() async throws {
+    let (server, spool) = (try FeedServer("one"), try TemporarySpool())
+    try spool.install("verify", "kill -9 $$")
+    try order(server, spool)
+    #expect(try await spool.once().status == .exited(75))
+    let old = try #require(spool.names("partial").first { !$0.hasSuffix(".part") })
+    #expect(try readFile(spool.path("partial/\(old).part")) == Array("one".utf8))
+    try #require(unlink(spool.path("hooks/verify")) == 0)
+    server.put("two")
+    _ = try await check(spool)
+    #expect(try spool.payload("list.mmdb") == Array("two".utf8))
+    try spool.makeDue(old)
+    let result = try await spool.once()
+    #expect(try result.status == .exited(0) && spool.payload("list.mmdb") == Array("two".utf8), "\(result)")
   }
 
   @Test func `without a version it is fetched each time`() async throws {

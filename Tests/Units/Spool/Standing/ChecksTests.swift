@@ -32,10 +32,15 @@ import Testing
     let first = JournalLine.checked(time, .init(entries: 3, new: 1, version: version)).text
     let later = JournalLine.checked(time + 60, .init(entries: 3, new: 0, version: nil)).text
     let failed = "failed: 2026-01-01T00:00:00Z attempt=1 class=temporary code=cut at=0 reason=x\n"
-    let journal = parsed(order + first + failed + failed + later).journal
+    let wrong = failed.replacing("code=cut", with: "code=bad-signature")
+    let away = failed.replacing("code=cut", with: "code=connect burned=no")
+    let journal = parsed(order + first + failed + wrong + away + later).journal
     #expect(journal.checks.version == version && journal.checks.entries == 3 && journal.checks.lastTime == time + 60)
     #expect(journal.attempts.failures == 0 && journal.attempts.lastFailure == nil && !journal.attempts.isOpen)
+    #expect(journal.attempts.deferrals == 0 && journal.attempts.deferredSince == nil)
+    #expect(journal.attempts.mismatches == 0)
     #expect(parsed(order + first + failed).journal.attempts.failures == 1)
+    #expect(parsed(order + first + away).journal.attempts.deferredSince != nil)
   }
 
   @Test func `a version counts for its URL and format only, and shows no secret`() {
