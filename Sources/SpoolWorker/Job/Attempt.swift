@@ -69,11 +69,6 @@ final class Attempt {
   func log(_ event: Event) { environment.log(event) }
 }
 
-extension Claim {
-  /// Whether the last attempt has no end record, because its worker was killed, even if the job was moved since.
-  var isTakenOver: Bool { origin == .cur || text.journal.attempts.isOpen }
-}
-
 extension Attempt {
   // To call an asynchronous function takes a thousand instructions. Steps that few jobs have are asked for here.
   private func takeToDone() async throws -> AttemptEnd {
@@ -449,14 +444,6 @@ extension Attempt {
     account.lengthAtEnd = data?.part.length ?? 0
     data?.leaveSpace()
     data = nil
-  }
-}
-
-extension FailureRecord {
-  /// A failure of a proxy or a server is told once for all jobs: `proxy-failed`, `server-rests`.
-  fileprivate var eventLevel: Event.Level {
-    if retry == nil { return .error }
-    return failure.proxy == nil && failure.rest == nil ? .warning : .info
   }
 }
 

@@ -251,3 +251,8 @@ struct Recovery: Equatable {
     return recovery
   }
 }
+
+extension Claim {
+  /// Whether the last attempt has no end record, because its worker was killed, even if the job was moved since.
+  var isTakenOver: Bool { origin == .cur || text.journal.attempts.isOpen }
+}

@@ -128,3 +128,11 @@ final class AttemptAccount {
     return UInt64(min(Double(transfer.bytes) / Double(max(1, transfer.milliseconds)) * 1000, 1e18))
   }
 }
+
+extension FailureRecord {
+  /// A failure of a proxy or a server is told once for all jobs: `proxy-failed`, `server-rests`.
+  var eventLevel: Event.Level {
+    if retry == nil { return .error }
+    return failure.proxy == nil && failure.rest == nil ? .warning : .info
+  }
+}

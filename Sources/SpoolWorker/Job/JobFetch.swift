@@ -83,7 +83,7 @@ final class JobFetch: RunningTransfer {
   /// The failure of the attempt, of those of its mirrors; nil if there are none. A temporary one is enough for another
   /// attempt, and what a server did wrong says more than that another one was not reached. A mismatch has to be
   /// recorded, because it decides how the next attempt asks, and how many there are. Pieces are wrong only if no mirror
-  /// says that it may send them later. A server that has answered nobody for so long decides nothing beside another one.
+  /// says that it may send them later. A server that has answered nobody for long decides nothing beside another one.
   nonisolated static func decisive(_ failures: [Failure]) -> Failure? {
     let areAway = failures.allSatisfy(\.isServerAway)
     var failures = failures.filter { areAway || !$0.isServerAway }

@@ -109,8 +109,8 @@ package struct Response: Sendable {
     mediaType = head.mediaType
     isMediaTypeUnclear = mediaType == nil && head.first("content-type") != nil
     if let extent, coding == nil { digests = head.statedDigests(isWhole: extent.isWhole) }
-    // What is no date is only compared, and Swift takes different spellings of an accented letter for equal. Files whose
-    // times were taken away all have this day, whatever is in them.
+    // What is no date is only compared, and Swift takes different spellings of an accented letter for equal. Files
+    // whose times were taken away all have this day, whatever is in them.
     lastModified = head.first("last-modified").flatMap {
       $0.utf8.allSatisfy { 0x20...0x7E ~= $0 } && !$0.utf8.starts(with: "Thu, 01 Jan 1970".utf8) ? $0 : nil
     }
