@@ -146,6 +146,7 @@ package struct JobSearch {
       let stream = try spool.stream(directory)
       while let name = try stream.next() {
         if name.isIgnored || name.isData { continue }
+        if directory == .failed, try isRecord(name) { continue }
         let isOrder = besidesOrders ? try isStandingOrder(directory, name) : false
         if !isOrder { return true }
       }
@@ -259,7 +260,7 @@ extension JobSearch {
   }
 
   /// The entries of `failed/` that are no jobs of their own: data set aside, and records of what is no job.
-  func leftovers(in names: [FileName]) throws(SpoolError) -> Set<FileName> {
+  package func leftovers(in names: [FileName]) throws(SpoolError) -> Set<FileName> {
     let all = Set(names)
     var found: Set<FileName> = []
     for name in names {
@@ -268,6 +269,15 @@ extension JobSearch {
       if try isRecord(name) { found.insert(name) }
     }
     return found
+  }
+
+  /// What a worker wrote beside an entry of `failed/` that is no job. nil for a job, which has the line about its
+  /// failure itself: then a record of its name is of what was here before.
+  package func record(of name: FileName) throws(SpoolError) -> [UInt8]? {
+    guard name.record != name, try isRecord(name.record),
+      try orNil(job(.failed, name), where: \.isUnreadable)?.journal.attempts.lastFailure == nil
+    else { return nil }
+    return try spool.readableContents(Path(.failed, name.record))
   }
 
   func isRecord(_ name: FileName) throws(SpoolError) -> Bool {

@@ -42,6 +42,7 @@ extension Steering {
       do throws(SpoolError) {
         let stays = place.directory == .hold || place.directory == .urgent
         let home = stays ? place.directory : try home(of: place)
+        try removeRecord(beside: place)
         return .relinked(from: place, to: try change(place, to: home, relinking))
       } catch  where error.errno == .alreadyInProcess {
         return .refused(place, error.reason ?? "\(error)")

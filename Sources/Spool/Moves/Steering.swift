@@ -128,6 +128,7 @@ package struct Steering {
   /// One rename that replaces nothing.
   func move(_ place: JobPlace, to directory: Directory, _ name: FileName) throws(SpoolError) -> GestureOutcome {
     let target = JobPlace(directory: directory, name: name, inode: place.inode)
+    try removeRecord(beside: place)
     return try moving(place, to: target) { () throws(SpoolError) in try spool.moveNoReplace(place.path, target.path) }
   }
 
@@ -150,7 +151,7 @@ package struct Steering {
     let hasMoved = SpoolError(call: .unlink, path: place.display, errno: .noSuchFileOrDirectory)
     guard file.inode == place.inode else { throw hasMoved }
     if file.isDirectory { return .directory(place) }
-    if place.directory == .failed { try removeRecord(of: name) }
+    try removeRecord(beside: place)
     // A worker may take it at this moment.
     guard try spool.remove(place.path, of: file) else { throw hasMoved }
     // A worker that runs the job removes the data itself, and holds the lock until then.
@@ -158,11 +159,11 @@ package struct Steering {
     return .removed(place)
   }
 
-  /// Removes the record of what is no job, before the thing itself: after that, a worker may write a record of
+  /// Removes the record of what is no job before it leaves `failed/`: after that, a worker may write a record of
   /// something else by this name.
-  private func removeRecord(of name: FileName) throws(SpoolError) {
-    let record = name.record
-    guard record != name, try JobSearch(spool).isRecord(record) else { return }
+  func removeRecord(beside place: JobPlace) throws(SpoolError) {
+    let (name, record) = (place.name, place.name.record)
+    guard place.directory == .failed, record != name, try JobSearch(spool).isRecord(record) else { return }
     // A record's name has only the first bytes of a long name, so several may share it.
     if name.hasLongRecord,
       try spool.list(.failed).contains(where: { $0 != name && $0 != record && $0.record == record })
@@ -266,6 +267,7 @@ extension Steering {
 
   /// The same for a job in any directory.
   package func refetch(_ place: JobPlace, _ verified: Journal.Verified) throws(SpoolError) {
+    try removeRecord(beside: place)
     _ = try JobEditor(spool).edit(place, to: .new) { old in
       var request = JobRequest()
       (request.overwrite, request.expected.size, request.expected.digests) = (true, verified.size, verified.digests)
