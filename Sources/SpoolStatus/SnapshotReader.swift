@@ -50,7 +50,7 @@ package final class SnapshotReader {
 
     try addOrders(orders)
     try addClaims(running)
-    try addPartial(partial.filter { !$0.isData })
+    try addPartial(partial.filter { !$0.isData }, besides: Set(running.compactMap { ClaimName($0)?.job.fileName }))
     try addFailed(failed)
     let read = first(limit, of: paused, by: <)
     for name in read {
@@ -162,10 +162,12 @@ package final class SnapshotReader {
     }
   }
 
-  private func addPartial(_ names: [FileName]) throws(SpoolError) {
+  private func addPartial(_ names: [FileName], besides running: Set<FileName>) throws(SpoolError) {
     var groups: [JobState: [(name: FileName, due: Int64)]] = [:]
     for name in names {
       guard let status = try status(.partial, name) else { continue }
+      // What touch(1) makes there while the job runs is none.
+      if status.size == 0, running.contains(name) { continue }
       // After a failure the time of modification is set ahead, to the next attempt. It is then later than the time of
       // change, even when the attempt has become due. Only the few other files have to be read.
       let isAhead = status.modified > min(now.seconds, status.changed)

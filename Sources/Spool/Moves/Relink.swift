@@ -23,6 +23,7 @@ extension Steering {
     -> RelinkOutcome
   {
     guard name.isEntry, JobName(name) != nil else { return .notFound(elsewhere: nil) }
+    try removeTouched(name)
     for attempt in 1...Self.tries {
       let all = try JobSearch(spool).places(of: name, in: directory.map { [$0] })
       var candidates: [(place: JobPlace, text: JobText)] = []

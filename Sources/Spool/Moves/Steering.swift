@@ -74,6 +74,7 @@ package struct Steering {
   {
     // No name may lead out of the spool's directories.
     guard name.isEntry else { return .notFound(elsewhere: nil) }
+    try removeTouched(name)
     var misses = 0
     var last: JobPlace?
     for _ in 0..<Self.grasps {
@@ -101,6 +102,14 @@ package struct Steering {
     }
     guard let last else { return .notFound(elsewhere: nil) }
     return .restless(last)
+  }
+
+  /// Removes the empty file that touch(1) has made where a job that runs would wait: it is no second job of the name.
+  func removeTouched(_ name: FileName) throws(SpoolError) {
+    for directory in [Directory.partial, .standing] where try spool.status(directory, name)?.size == 0 {
+      guard try !JobSearch(spool).places(of: name, in: [.cur]).isEmpty else { continue }
+      _ = try JobMoves(spool).removeTouched(Path(directory, name), in: directory)
+    }
   }
 
   /// - Throws: ``SpoolError``, ENOENT when the job has moved.
