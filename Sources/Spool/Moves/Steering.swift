@@ -121,7 +121,7 @@ package struct Steering {
     case (.hold, _): return try move(place, to: .hold, name)
     case (.release, _):
       // The worker that ran it may still write its last line: without the wait, the next claim would find it locked.
-      try JobEditor(spool).waitUntilUnlocked(place)
+      let place = try JobEditor(spool).freed(place)
       try JobEditor(spool).sayComplete(place)
       return try move(place, to: home(of: place), name)
     case (.retry, _):
@@ -246,16 +246,19 @@ package struct Steering {
   ///   - request: what it asks for from now on; nil for what it asked for before.
   /// - Throws: ``SpoolError``: ENOENT if it has moved since it was seen, EEXIST if another job has its name.
   package func requeue(_ place: JobPlace, as job: JobName, asking request: String? = nil) throws(SpoolError) {
-    let target = JobPlace(directory: .new, name: job.fileName, inode: place.inode)
+    try removeRecord(beside: place)
     // In `done`, a receipt under another request would promise what nobody has verified.
     let isMovedFirst = request == nil || place.directory == .done
-    if isMovedFirst, place != target {
-      try JobEditor(spool).waitUntilUnlocked(place)
+    var place = place
+    if isMovedFirst, place.path != Path(.new, job.fileName) {
+      place = try JobEditor(spool).freed(place)
       if request == nil { try JobEditor(spool).sayComplete(place) }
+      let target = JobPlace(directory: .new, name: job.fileName, inode: place.inode)
       try spool.moveNoReplace(place.path, target.path)
+      place = target
     }
     guard let request else { return }
-    _ = try JobEditor(spool).edit(isMovedFirst ? target : place, to: .new) { old in
+    _ = try JobEditor(spool).edit(place, to: .new) { old in
       Array(request.utf8) + JobLines.kept(of: old) { $0.isComplete && $0.journal != nil }
     }
   }
