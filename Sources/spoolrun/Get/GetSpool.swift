@@ -107,13 +107,16 @@ struct GetSpool {
   }
 
   /// Takes away what nobody needs when the command has ended.
-  /// - Parameter mistakes: the jobs of URLs that a person has given and that no other attempt would help.
-  func finish(_ mistakes: [JobName]) throws(SpoolError) {
-    guard let directory else { return }
-    for job in mistakes where try spool.status(.partial, job.part) == nil {
-      _ = try Steering(spool).perform(.cancel, job.fileName, in: .failed)
+  /// - Parameters:
+  ///   - mistakes: the jobs of URLs that a person has given and that no other attempt would help.
+  ///   - found: those of files that were there. An earlier command may have left one that was to fetch its file again.
+  func finish(_ mistakes: [JobName], found: [JobName]) throws(SpoolError) {
+    _ = try directory?.removeIfDone(spool) { () throws(SpoolError) in
+      for job in mistakes where try spool.status(.partial, job.part) == nil {
+        _ = try Steering(spool).perform(.cancel, job.fileName, in: .failed)
+      }
+      for job in found { _ = try Steering(spool).perform(.cancel, job.fileName) }
     }
-    _ = try directory.removeIfDone(spool)
   }
 }
 

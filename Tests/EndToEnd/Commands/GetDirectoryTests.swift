@@ -69,6 +69,27 @@ import Testing
     #expect(fileStatus(spool) == nil)
   }
 
+  /// It may have dropped its job, and have no worker yet.
+  @Test func `a command ends no job of another one that is here`() async throws {
+    let server = try ScriptedServer { request, reply in
+      if request.value("user-agent") == "again" { return try reply.respond("503 Later", body: []) }
+      if request.target == "/404" { return try reply.respond("404 Not Found", body: []) }
+      try reply.respond("200 OK", body: [1])
+    }
+    let (url, missing) = (server.url("/a"), server.url("/404"))
+    #expect(try await get(url).status == .exited(0))
+    #expect(try await get("--once", "--overwrite", "--user-agent", "again", url).status == .exited(75))
+    let other = open(spool, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+    try #require(other >= 0 && flock(other, LOCK_SH | LOCK_NB) == 0)
+    #expect(try await get(url).status == .exited(0))
+    #expect(try await get(missing).status == .exited(1))
+    #expect(names(in: "\(spool)/partial").count == 1 && names(in: "\(spool)/failed").count == 1)
+    close(other)
+    #expect(try await get(url).status == .exited(0))
+    #expect(try await get(missing).status == .exited(1))
+    #expect(names(in: here, isHiddenToo: true) == ["a"])
+  }
+
   @Test func `a home that cannot be written to is told as such, and nothing is left`() async throws {
     let lock = "\(personal)/gets/.lock"
     try await runTool(["/bin/mkdir", "-p", lock], directory: home.path)
