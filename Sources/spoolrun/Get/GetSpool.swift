@@ -25,6 +25,9 @@ struct GetSpool {
   static func own(for items: [GetItem], _ state: String) throws -> GetSpool {
     makeDirectories(above: state, mode: 0o700)
     let parent = items.first?.directory ?? "/"
+    do throws(SpoolError) { try Spool.checkSettings(PersonalSpool.settings) } catch {
+      throw ExitStatus.configuration.after("your own defaults and hooks cannot be used: \(error)")
+    }
     let former = isDirectory("\(state)/\(Directory.files.rawValue)") ? try PersonalSpool.openOwn(state) : nil
     let records = GetRecords(state)
     do throws(SpoolError) { try records.make() } catch {

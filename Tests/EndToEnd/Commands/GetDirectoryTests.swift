@@ -195,6 +195,18 @@ import Testing
     #expect(filesBelow(spool) == [] && fileStatus("\(here)/a") != nil)
   }
 
+  @Test(.enabled("needs root, to be several users") { try await Need.users.isMet() })
+  func `settings of another user are told as such, and nothing is left`() async throws {
+    let config = "\(home.path)/.config/spoolrun"
+    try await runTool(["/bin/mkdir", "-p", config], directory: home.path)
+    try #require(chown(config, 61_001, 61_001) == 0)
+    let result = try await get("http://127.0.0.1:9/a")
+    #expect(
+      result.status == .exited(78) && result.errors.contains("cannot be used: open \(config): it is another user's"),
+      "\(result)")
+    #expect(names(in: here, isHiddenToo: true) == [])
+  }
+
   /// Only the person's own are asked.
   @Test func `it has no hooks and no defaults`() async throws {
     let server = try simpleServer()
