@@ -60,7 +60,12 @@ struct GetSpool {
       throw ExitStatus.cannotCreate.after(
         "no spool can be made for \(escaped(parent)): \(error); set XDG_STATE_HOME, or name a spool with --spool")
     } catch {
-      throw ExitStatus.cannotCreate.after("\(escaped(parent)) cannot be written to: \(error)")
+      // What is there needs no spool to be compared with its receipt.
+      let known = (try? records.receipts(in: parent)) ?? [:]
+      guard [.readOnlyFileSystem, .permissionDenied, .notPermitted].contains(error.errno),
+        items.allSatisfy({ known[$0.job.fileName] != nil })
+      else { throw ExitStatus.cannotCreate.after("\(escaped(parent)) cannot be written to: \(error)") }
+      receipts = known
     }
     return GetSpool(try former ?? PersonalSpool.openOwn(state), receipts)
   }

@@ -207,6 +207,24 @@ import Testing
     #expect(names(in: here, isHiddenToo: true) == [])
   }
 
+  @Test(.enabled("needs root, and a mount namespace") { try await Need.mounts.isMet() })
+  func `what is there is known where nothing can be written`() async throws {
+    let server = try simpleServer()
+    #expect(try await get(server.url("/a")).status == .exited(0))
+    func getReadOnly(_ url: String) async throws -> CommandResult {
+      let script = "mount --bind '\(here)' '\(here)'; mount -o remount,bind,ro '\(here)'; cd '\(here)'; exec \"$@\""
+      return try await startSpoolrun(
+        ["get", url], environment: environment, directory: home.path,
+        prefix: ["/usr/bin/unshare", "--mount", "/bin/sh", "-euc", script, "sh"]
+      ).result()
+    }
+    let again = try await getReadOnly(server.url("/a"))
+    #expect(again.status == .exited(0) && again.errors.contains("a: is there already"), "\(again)")
+    let other = try await getReadOnly(server.url("/b"))
+    #expect(other.status == .exited(73) && other.errors.contains("cannot be written to"), "\(other)")
+    #expect(server.requests.count == 1)
+  }
+
   /// Only the person's own are asked.
   @Test func `it has no hooks and no defaults`() async throws {
     let server = try simpleServer()
