@@ -353,6 +353,14 @@ package final class Spool: Sendable {
   }
 }
 
+extension Spool {
+  /// Finds out whether these directories can be opened for the `settings` of a spool that is still to be made.
+  /// - Throws: ``SpoolError``, EPERM where one is another user's.
+  package static func checkSettings(_ places: [String]) throws(SpoolError) {
+    _ = try Settings.first(of: places, System())
+  }
+}
+
 extension Spool.Settings {
   /// The first of these directories that exists; nil where none does.
   /// - Throws: ``SpoolError``, EPERM where it is another user's, who could have this one run any program.

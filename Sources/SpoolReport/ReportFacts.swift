@@ -316,8 +316,11 @@ extension ReportFacts {
     var seen: Set<UInt64> = []
     // Of what is no job, by the name of its record.
     let failed = try spool.list(.failed)
-    let records = Set(failed.filter(\.hasRecordSuffix))
-    let subjects = Dictionary(failed.filter { records.contains($0.record) }.map { ($0.record, $0) }) { one, _ in one }
+    let records = try JobSearch(spool).leftovers(in: failed)
+    var subjects: [FileName: FileName] = [:]
+    for name in failed where records.contains(name.record) {
+      if try JobSearch(spool).record(of: name) != nil { subjects[name.record] = name }
+    }
     for directory in [Directory.hold, .new, .urgent, .cur, .partial, .cur, .failed, .done] {
       // A receipt is the last that is written to a job.
       let from = directory == .done ? since?.seconds ?? .min : .min
@@ -329,7 +332,10 @@ extension ReportFacts {
         let name = directory == .cur ? ClaimName(file.name)?.job.fileName ?? file.name : file.name
         var record = JobRecord(
           name, in: directory, bytes: file.bytes, changed: Timestamp(seconds: file.lastChange(at: now)))
-        if directory == .failed, let subject = subjects[name] { (record.name, record.isRecord) = (subject, true) }
+        if directory == .failed, records.contains(name) {
+          guard let subject = subjects[name] else { return }
+          (record.name, record.isRecord) = (subject, true)
+        }
         facts.add(record)
       }
     }

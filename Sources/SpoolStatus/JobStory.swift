@@ -173,8 +173,7 @@ package final class JobStoryReader {
   /// - Returns: nil if it has moved, or is no regular file and has no record.
   private func story(_ place: JobPlace) throws(SpoolError) -> JobStory? {
     let job = JobName(place.job)
-    let record =
-      try place.directory == .failed ? spool.readableContents(Path(.failed, place.name.record)) : nil
+    let record = try place.directory == .failed ? JobSearch(spool).record(of: place.name) : nil
     if let record { return try story(place, record, .failed(nil), data: nil, isJob: false) }
     let path = Path(place.directory, place.name)
     guard let bytes = try spool.jobContents(path) else { return nil }

@@ -50,7 +50,7 @@ package final class SnapshotReader {
 
     try addOrders(orders)
     try addClaims(running)
-    try addPartial(partial.filter { !$0.isData })
+    try addPartial(partial.filter { !$0.isData }, besides: Set(running.compactMap { ClaimName($0)?.job.fileName }))
     try addFailed(failed)
     let read = first(limit, of: paused, by: <)
     for name in read {
@@ -162,10 +162,12 @@ package final class SnapshotReader {
     }
   }
 
-  private func addPartial(_ names: [FileName]) throws(SpoolError) {
+  private func addPartial(_ names: [FileName], besides running: Set<FileName>) throws(SpoolError) {
     var groups: [JobState: [(name: FileName, due: Int64)]] = [:]
     for name in names {
       guard let status = try status(.partial, name) else { continue }
+      // What touch(1) makes there while the job runs is none.
+      if status.size == 0, running.contains(name) { continue }
       // After a failure the time of modification is set ahead, to the next attempt. It is then later than the time of
       // change, even when the attempt has become due. Only the few other files have to be read.
       let isAhead = status.modified > min(now.seconds, status.changed)
@@ -186,21 +188,19 @@ package final class SnapshotReader {
 
   /// Adds the latest failures first. Data that was set aside and records of other entries do not count as jobs.
   private func addFailed(_ names: [FileName]) throws(SpoolError) {
-    let all = Set(names)
-    // Of a long name, a record's has only the first bytes.
-    let records = Set(names.map(\.record))
-    var jobs: [(name: FileName, modified: Int64, isRegular: Bool)] = []
-    for name in names {
-      if name.isData, !all.contains(name.record) { continue }
-      if records.contains(name) { continue }
+    let leftovers = try JobSearch(spool).leftovers(in: names)
+    var jobs: [(name: FileName, modified: Int64)] = []
+    for name in names where !leftovers.contains(name) {
       guard let status = try status(.failed, name) else { continue }
-      jobs.append((name, status.modified, status.isRegular))
+      jobs.append((name, status.modified))
     }
     let latest = first(limit, of: jobs) { ($0.modified, $1.name.bytes.count) > ($1.modified, $0.name.bytes.count) }
     try count(Set(jobs.map(\.name)).subtracting(latest.map(\.name)), .failed, in: .failed)
     for job in latest {
-      // The record of an entry that is not a regular file is in a separate file.
-      let file = all.contains(job.name.record) ? job.name.record : job.name
+      // Of what is no job, the record is in a separate file.
+      let record = job.name.record
+      let isNoJob = leftovers.contains(record) ? try JobSearch(spool).record(of: job.name) != nil : false
+      let file = isNoJob ? record : job.name
       guard let status = try details(.failed, file, job.name, .failed) else { continue }
       snapshot.add(status)
     }

@@ -180,10 +180,18 @@ package final class Claim {
   package func finish() throws(SpoolError) { try move(to: .done) }
 
   private func move(to directory: Directory) throws(SpoolError) {
+    if !directory.isScheduled { removeTouched() }
     job = try JobMoves(spool).moveNumbered(path, job, to: directory, data: data)
     endDirectory = directory
     takeInHand(nil)
     try files.close()
+  }
+
+  /// Removes the empty file that touch(1) has made where the job would have waited: without the job it would be one. An
+  /// error stops nothing.
+  package func removeTouched() {
+    let home: Directory = isStandingOrder ? .standing : .partial
+    _ = try? JobMoves(spool).removeTouched(Path(home, job.fileName), in: home)
   }
 
   /// Whether data of the job's name is this job's: its journal names it, or no other job can have made it. The journal

@@ -92,7 +92,7 @@ extension Claims {
   }
 
   /// Whether it is the empty file that touch(1) makes where a job waits for its next attempt while that attempt runs.
-  /// It goes when the job comes back.
+  /// It goes when the attempt has ended.
   private func isTouched(_ candidate: LockedJob) throws(SpoolError) -> Bool {
     guard candidate.origin.isScheduled, candidate.status.size == 0 else { return false }
     return try spool.list(.cur).contains { ClaimName($0)?.job == candidate.job }

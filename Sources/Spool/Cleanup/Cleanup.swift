@@ -291,7 +291,7 @@ extension Cleanup {
   func cleanRoots() throws(SpoolError) {
     var gone = try goneRoots()
     if gone.isEmpty { return }
-    try JobSearch(spool).forEachJob(in: JobSearch.directories.filter { $0 != .done }) { text in
+    try JobSearch(spool).forEachJob(in: JobSearch.readingOrder.filter { $0 != .done }) { text in
       if let root = text.request.root { gone.remove(root.text) }
     }
     for name in gone.sorted() {

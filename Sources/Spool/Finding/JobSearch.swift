@@ -86,6 +86,9 @@ package struct JobSearch {
   /// is seen twice rather than not at all.
   static let directories: [Directory] = [.new, .urgent, .cur, .partial, .hold, .failed, .done]
 
+  /// The same, and `cur` again for a job that has left `partial` since: to read the jobs takes long.
+  static let readingOrder: [Directory] = [.new, .urgent, .cur, .partial, .cur, .hold, .failed, .done]
+
   /// The places of the jobs of this name, by one look: a job that moves meanwhile may be missed or seen twice.
   package func places(of name: FileName, in directories: [Directory]? = nil) throws(SpoolError) -> [JobPlace] {
     var places: [JobPlace] = []
@@ -143,6 +146,7 @@ package struct JobSearch {
       let stream = try spool.stream(directory)
       while let name = try stream.next() {
         if name.isIgnored || name.isData { continue }
+        if directory == .failed, try isRecord(name) { continue }
         let isOrder = besidesOrders ? try isStandingOrder(directory, name) : false
         if !isOrder { return true }
       }
@@ -198,7 +202,7 @@ package struct JobSearch {
   /// so a job that moves on meanwhile is seen twice rather than not at all. Files that this user may not read are left
   /// out.
   /// - Parameters:
-  ///   - directories: where to look; nil for all states.
+  ///   - directories: where to look; nil for ``readingOrder``.
   ///   - limit: the maximum number of files to read.
   ///   - own: the name of a file that is not read.
   package func firstJob(
@@ -206,7 +210,7 @@ package struct JobSearch {
     where matches: (JobText) -> Bool
   ) throws(SpoolError) -> FoundJob? {
     var left = limit
-    for directory in directories ?? Self.directories {
+    for directory in directories ?? Self.readingOrder {
       let stream = try spool.stream(directory)
       while left > 0, let name = try stream.next() {
         if name.isIgnored || name.isData || name == own { continue }
@@ -230,7 +234,8 @@ package struct JobSearch {
 extension JobSearch {
   /// The standing order with this URL, whether it waits, is held or was given up; nil if there is none.
   package func standingOrder(of url: String) throws(SpoolError) -> JobPlace? {
-    try firstJob(in: [.standing, .cur, .hold, .failed]) { text in
+    // The first again, for one that goes back there meanwhile.
+    try firstJob(in: [.standing, .cur, .hold, .failed, .standing]) { text in
       text.request.isStandingOrder && text.request.urls.contains { $0.text.exact == url.exact }
     }?.place
   }
@@ -255,7 +260,7 @@ extension JobSearch {
   }
 
   /// The entries of `failed/` that are no jobs of their own: data set aside, and records of what is no job.
-  func leftovers(in names: [FileName]) throws(SpoolError) -> Set<FileName> {
+  package func leftovers(in names: [FileName]) throws(SpoolError) -> Set<FileName> {
     let all = Set(names)
     var found: Set<FileName> = []
     for name in names {
@@ -264,6 +269,15 @@ extension JobSearch {
       if try isRecord(name) { found.insert(name) }
     }
     return found
+  }
+
+  /// What a worker wrote beside an entry of `failed/` that is no job. nil for a job, which has the line about its
+  /// failure itself: then a record of its name is of what was here before.
+  package func record(of name: FileName) throws(SpoolError) -> [UInt8]? {
+    guard name.record != name, try isRecord(name.record),
+      try orNil(job(.failed, name), where: \.isUnreadable)?.journal.attempts.lastFailure == nil
+    else { return nil }
+    return try spool.readableContents(Path(.failed, name.record))
   }
 
   func isRecord(_ name: FileName) throws(SpoolError) -> Bool {

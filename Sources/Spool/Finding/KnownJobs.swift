@@ -32,14 +32,19 @@ package struct KnownJobs {
     guard let directory = directories[name.fileName.hashValue] else { return nil }
     if let bytes = try spool.readableContents(Path(directory, name.fileName)) { return .whereItWas(bytes) }
     // It has moved, or is claimed and so has its owner's name as well.
-    return try JobSearch(spool).job(named: name).map { .found($0.text) }
+    if let found = try JobSearch(spool).job(named: name) { return .found(found.text) }
+    var archived: KnownJob?
+    try Archive(spool).eachPath(named: [name.fileName]) { (path, _) throws(SpoolError) in
+      if let bytes = try spool.readableContents(path) { archived = .whereItWas(bytes) }
+    }
+    return archived
   }
 
   package mutating func insert(_ name: JobName) { note(name.fileName, in: .new) }
 }
 
 package enum KnownJob {
-  /// Where its name was seen: the bytes of its file.
+  /// Where its name was seen, or in the archive: the bytes of its file.
   case whereItWas([UInt8])
   /// Elsewhere; nil where it is no regular file, or this user may not read it.
   case found(JobText?)

@@ -214,8 +214,13 @@ package final class GetDirectory {
   // MARK: removing
 
   /// Removes it if nothing is left in it but receipts, of which the records keep what they say, and nobody uses it.
-  package func removeIfDone(_ spool: Spool) throws(SpoolError) -> Bool {
-    guard isLocked, try Self.lockAlone(&file), try isDone(spool),
+  /// - Parameter tidy: what to do before, once nobody else uses it.
+  package func removeIfDone(
+    _ spool: Spool, after tidy: () throws(SpoolError) -> Void = {}
+  ) throws(SpoolError) -> Bool {
+    guard isLocked, try Self.lockAlone(&file) else { return false }
+    try tidy()
+    guard try isDone(spool),
       try system.statusIfPresent(above.number, Self.path)?.isSameFile(as: identity) == true
     else { return false }
     // It stays while another command keeps the records for itself.

@@ -108,7 +108,7 @@ package struct Drops {
   /// - Parameters:
   ///   - limit: milliseconds to wait for other commands; nil for as long as it takes. After that, `body` runs without
   ///     the lock.
-  ///   - wait: called a few times a second meanwhile.
+  ///   - wait: called every 20 ms meanwhile.
   /// - Throws: ``SpoolError``, and what `body` throws.
   package func alone<Result>(
     within limit: Int? = 5000, wait: () -> Void = {}, _ body: () throws -> Result

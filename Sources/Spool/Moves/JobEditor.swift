@@ -239,7 +239,6 @@ struct JobEditor {
   /// Waits, 2 s at most, until no process has the job's lock or has it open for writing: in `new/` it would seem
   /// unfinished.
   /// - Returns: false if a process still does, as far as the kernel tells.
-  @discardableResult
   func waitUntilUnlocked(_ place: JobPlace) throws(SpoolError) -> Bool {
     for _ in 0..<100 {
       if try isUnlocked(place) { return true }
@@ -248,11 +247,21 @@ struct JobEditor {
     return false
   }
 
-  private func isUnlocked(_ place: JobPlace) throws(SpoolError) -> Bool {
+  /// The same for a job that is about to be put back. A worker that is stopped may keep its lock for ever, so a copy
+  /// takes the file's place then.
+  /// - Returns: the job, where it was.
+  func freed(_ place: JobPlace) throws(SpoolError) -> JobPlace {
+    if try waitUntilUnlocked(place) { return place }
+    if try isUnlocked(place, asksLease: false) { return place }
+    return try replaceText(of: place, locked: true) { $0 }
+  }
+
+  private func isUnlocked(_ place: JobPlace, asksLease: Bool = true) throws(SpoolError) -> Bool {
     do throws(SpoolError) {
       guard try spool.status(place.directory, place.name)?.isRegular ?? false else { return true }
       var file = try spool.system.open(spool.root, place.path, O_RDONLY | Spool.jobFlags)
-      return try file.lock() && (spool.kind.leases == .granted || file.askLease() != .refused)
+      let isFree = try file.lock()
+      return isFree && (!asksLease || spool.kind.leases == .granted || file.askLease() != .refused)
     } catch  where error.isLeased {
       return false
     } catch  where error.errno == .permissionDenied {

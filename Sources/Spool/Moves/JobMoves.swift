@@ -31,7 +31,7 @@ struct JobMoves {
 
   /// Removes the empty file that touch(1) makes where a job waits for its next attempt while that attempt runs.
   /// - Returns: whether that is what was there, and nobody writes to it.
-  private func removeTouched(_ path: Path, in directory: Directory) throws(SpoolError) -> Bool {
+  func removeTouched(_ path: Path, in directory: Directory) throws(SpoolError) -> Bool {
     guard directory.isScheduled else { return false }
     do throws(SpoolError) {
       let file = try spool.openText(path)

@@ -23,6 +23,7 @@ extension Steering {
     -> RelinkOutcome
   {
     guard name.isEntry, JobName(name) != nil else { return .notFound(elsewhere: nil) }
+    try removeTouched(name)
     for attempt in 1...Self.tries {
       let all = try JobSearch(spool).places(of: name, in: directory.map { [$0] })
       var candidates: [(place: JobPlace, text: JobText)] = []
@@ -42,6 +43,7 @@ extension Steering {
       do throws(SpoolError) {
         let stays = place.directory == .hold || place.directory == .urgent
         let home = stays ? place.directory : try home(of: place)
+        try removeRecord(beside: place)
         return .relinked(from: place, to: try change(place, to: home, relinking))
       } catch  where error.errno == .alreadyInProcess {
         return .refused(place, error.reason ?? "\(error)")

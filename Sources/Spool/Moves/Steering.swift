@@ -74,6 +74,7 @@ package struct Steering {
   {
     // No name may lead out of the spool's directories.
     guard name.isEntry else { return .notFound(elsewhere: nil) }
+    try removeTouched(name)
     var misses = 0
     var last: JobPlace?
     for _ in 0..<Self.grasps {
@@ -103,6 +104,14 @@ package struct Steering {
     return .restless(last)
   }
 
+  /// Removes the empty file that touch(1) has made where a job that runs would wait: it is no second job of the name.
+  func removeTouched(_ name: FileName) throws(SpoolError) {
+    for directory in [Directory.partial, .standing] where try spool.status(directory, name)?.size == 0 {
+      guard try !JobSearch(spool).places(of: name, in: [.cur]).isEmpty else { continue }
+      _ = try JobMoves(spool).removeTouched(Path(directory, name), in: directory)
+    }
+  }
+
   /// - Throws: ``SpoolError``, ENOENT when the job has moved.
   private func perform(_ gesture: Gesture, at place: JobPlace, _ name: FileName) throws(SpoolError) -> GestureOutcome {
     switch (gesture, place.directory) {
@@ -112,7 +121,7 @@ package struct Steering {
     case (.hold, _): return try move(place, to: .hold, name)
     case (.release, _):
       // The worker that ran it may still write its last line: without the wait, the next claim would find it locked.
-      try JobEditor(spool).waitUntilUnlocked(place)
+      let place = try JobEditor(spool).freed(place)
       try JobEditor(spool).sayComplete(place)
       return try move(place, to: home(of: place), name)
     case (.retry, _):
@@ -128,6 +137,7 @@ package struct Steering {
   /// One rename that replaces nothing.
   func move(_ place: JobPlace, to directory: Directory, _ name: FileName) throws(SpoolError) -> GestureOutcome {
     let target = JobPlace(directory: directory, name: name, inode: place.inode)
+    try removeRecord(beside: place)
     return try moving(place, to: target) { () throws(SpoolError) in try spool.moveNoReplace(place.path, target.path) }
   }
 
@@ -150,7 +160,7 @@ package struct Steering {
     let hasMoved = SpoolError(call: .unlink, path: place.display, errno: .noSuchFileOrDirectory)
     guard file.inode == place.inode else { throw hasMoved }
     if file.isDirectory { return .directory(place) }
-    if place.directory == .failed { try removeRecord(of: name) }
+    try removeRecord(beside: place)
     // A worker may take it at this moment.
     guard try spool.remove(place.path, of: file) else { throw hasMoved }
     // A worker that runs the job removes the data itself, and holds the lock until then.
@@ -158,11 +168,11 @@ package struct Steering {
     return .removed(place)
   }
 
-  /// Removes the record of what is no job, before the thing itself: after that, a worker may write a record of
+  /// Removes the record of what is no job before it leaves `failed/`: after that, a worker may write a record of
   /// something else by this name.
-  private func removeRecord(of name: FileName) throws(SpoolError) {
-    let record = name.record
-    guard record != name, try JobSearch(spool).isRecord(record) else { return }
+  func removeRecord(beside place: JobPlace) throws(SpoolError) {
+    let (name, record) = (place.name, place.name.record)
+    guard place.directory == .failed, record != name, try JobSearch(spool).isRecord(record) else { return }
     // A record's name has only the first bytes of a long name, so several may share it.
     if name.hasLongRecord,
       try spool.list(.failed).contains(where: { $0 != name && $0 != record && $0.record == record })
@@ -236,16 +246,19 @@ package struct Steering {
   ///   - request: what it asks for from now on; nil for what it asked for before.
   /// - Throws: ``SpoolError``: ENOENT if it has moved since it was seen, EEXIST if another job has its name.
   package func requeue(_ place: JobPlace, as job: JobName, asking request: String? = nil) throws(SpoolError) {
-    let target = JobPlace(directory: .new, name: job.fileName, inode: place.inode)
+    try removeRecord(beside: place)
     // In `done`, a receipt under another request would promise what nobody has verified.
     let isMovedFirst = request == nil || place.directory == .done
-    if isMovedFirst, place != target {
-      try JobEditor(spool).waitUntilUnlocked(place)
+    var place = place
+    if isMovedFirst, place.path != Path(.new, job.fileName) {
+      place = try JobEditor(spool).freed(place)
       if request == nil { try JobEditor(spool).sayComplete(place) }
+      let target = JobPlace(directory: .new, name: job.fileName, inode: place.inode)
       try spool.moveNoReplace(place.path, target.path)
+      place = target
     }
     guard let request else { return }
-    _ = try JobEditor(spool).edit(isMovedFirst ? target : place, to: .new) { old in
+    _ = try JobEditor(spool).edit(place, to: .new) { old in
       Array(request.utf8) + JobLines.kept(of: old) { $0.isComplete && $0.journal != nil }
     }
   }
@@ -266,6 +279,7 @@ extension Steering {
 
   /// The same for a job in any directory.
   package func refetch(_ place: JobPlace, _ verified: Journal.Verified) throws(SpoolError) {
+    try removeRecord(beside: place)
     _ = try JobEditor(spool).edit(place, to: .new) { old in
       var request = JobRequest()
       (request.overwrite, request.expected.size, request.expected.digests) = (true, verified.size, verified.digests)

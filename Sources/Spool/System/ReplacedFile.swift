@@ -17,7 +17,7 @@ package enum ReplacedFile {
   /// or the new one, never a part. The mode is 666 without the bits of the umask.
   ///
   /// A symbolic link is followed. What is no regular file, such as a pipe or /dev/null, is written to as it is: other
-  /// programs need it.
+  /// programs need it. So is standard output by its link in /dev, which may be a log.
   /// - Throws: ``SpoolError``; then a regular file at `path` is what it was.
   package static func write(_ bytes: [UInt8], to path: String, system: System = System()) throws(SpoolError) {
     guard let target = try target(of: path, system) else { return try writeThrough(bytes, to: path, system) }
@@ -32,13 +32,23 @@ package enum ReplacedFile {
     var status = stat()
     // A link that leads nowhere is replaced.
     guard stat(path, &status) == 0 else { return Path(path) }
-    guard FileStatus(status).isRegular, let real = realpath(path, nil) else { return nil }
+    guard FileStatus(status).isRegular, !isOutput(path), let real = realpath(path, nil) else { return nil }
     defer { free(real) }
     return Path(Array(UnsafeRawBufferPointer(start: real, count: strlen(real))))
   }
 
+  private static func isOutput(_ path: String) -> Bool {
+    var (file, output) = (stat(), stat())
+    guard stat(path, &file) == 0, fstat(STDOUT_FILENO, &output) == 0 else { return false }
+    return (file.st_dev, file.st_ino) == (output.st_dev, output.st_ino)
+  }
+
   private static func writeThrough(_ bytes: [UInt8], to path: String, _ system: System) throws(SpoolError) {
-    let file = try system.open(AT_FDCWD, Path(path), O_WRONLY | O_NOCTTY).shared()
+    // Opened again, standard output would be written to from its beginning.
+    let file =
+      isOutput(path)
+      ? OwnedFile(dup(STDOUT_FILENO), Path(path), system).shared()
+      : try system.open(AT_FDCWD, Path(path), O_WRONLY | O_NOCTTY).shared()
     try file.append(bytes)
     try file.close()
   }

@@ -368,6 +368,7 @@ extension Attempt {
   }
 
   private func letGo(_ owner: Claim.Ownership) throws -> AttemptEnd {
+    if owner == .moved || owner == .removed { claim.removeTouched() }
     switch owner {
     case .ours: break
     case .removed: return try remove()

@@ -181,7 +181,7 @@ private struct JobDrop {
 
   /// - Parameter ifNew: whether to drop nothing if the spool has the job already.
   func run(ifNew: Bool) throws -> (job: FileName, isNew: Bool) {
-    ifNew ? try Drops(spool).alone(within: nil) { try dropIfNew() } : try drop()
+    ifNew ? try Drops(spool).aloneOrTold { try dropIfNew() } : try drop()
   }
 
   private func dropIfNew() throws(SpoolError) -> (job: FileName, isNew: Bool) {

@@ -73,9 +73,7 @@ struct AddList {
     defer { progress.erase() }
     var account = Account()
     let jobs = try check(spool, &account, &progress)
-    try Drops(spool).alone(
-      within: nil, wait: { progress.update("waiting until another command has added its jobs") }
-    ) {
+    try Drops(spool).aloneOrTold {
       var presence = try ListPresence(spool, ifNew: ifNew)
       try drop(jobs, spool, &presence, &account, &progress)
     }

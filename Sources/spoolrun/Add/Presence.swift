@@ -58,6 +58,19 @@ struct JobPresence {
   }
 }
 
+extension Drops {
+  /// Runs `body` while no other command looks and drops, however long that one takes. It may be stopped, so after three
+  /// seconds a person is told.
+  func aloneOrTold<Result>(_ body: () throws -> Result) throws -> Result {
+    var tries = 0
+    func wait() {
+      tries += 1
+      if tries == 150 { Terminal.error("waiting until another command has added its jobs", .info) }
+    }
+    return try alone(within: nil, wait: wait, body)
+  }
+}
+
 /// What a spool has of the jobs of a list. Its directories are read once; with `--new`, so are all its
 /// jobs.
 struct ListPresence {

@@ -51,16 +51,14 @@ struct Subscribe: ParsableCommand {
     let spool = try spool.open()
     try AllowedSchemes(of: spool).check(request.urls.map(\.text))
     try ExitStatus.reporting("the subscription cannot be put into standing") {
-      if let known = try JobSearch(spool).standingOrder(of: request.urls[0].text) {
-        let order = known.directory == .cur ? ClaimName(known.name)?.job.fileName ?? known.name : known.name
-        Terminal.print(order.display)
-        let text = try JobSearch(spool).job(known.directory, known.name)
-        let change =
-          text.map { $0.request.text.exact == request.text.exact } ?? true
-          ? "" : " with other options: to change them, cancel it and subscribe again"
-        return Terminal.error("\(order.display): already there, as \(known.display); nothing is changed\(change)")
+      let order: JobName? = try Drops(spool).aloneOrTold {
+        if let known = try JobSearch(spool).standingOrder(of: request.urls[0].text) {
+          try tell(known, request, spool)
+          return nil
+        }
+        return try Drops(spool).subscribe(request.text, as: name)
       }
-      let order = try Drops(spool).subscribe(request.text, as: name)
+      guard let order else { return }
       Terminal.print(order.display)
       guard order != name || Terminal.isErrorTerminal else { return }
       let why = order == name ? "" : ", because the name \(name.display) is taken"
@@ -70,6 +68,15 @@ struct Subscribe: ParsableCommand {
       Terminal.error("\(order.display): new subscription\(why)\(begins)")
       try MissingWorker.tell(of: spool)
     }
+  }
+
+  private func tell(_ known: JobPlace, _ request: JobRequest, _ spool: Spool) throws(SpoolError) {
+    Terminal.print(known.job.display)
+    let text = try JobSearch(spool).job(known.directory, known.name)
+    let change =
+      text.map { $0.request.text.exact == request.text.exact } ?? true
+      ? "" : " with other options: to change them, cancel it and subscribe again"
+    Terminal.error("\(known.job.display): already there, as \(known.display); nothing is changed\(change)")
   }
 
   private func order() throws -> (request: JobRequest, name: JobName) {

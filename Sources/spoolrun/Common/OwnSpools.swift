@@ -114,7 +114,7 @@ enum OwnSpools {
   /// The same for one spool.
   static func left(of parent: String, in spool: Spool, andPaused: Bool = false) throws(SpoolError) -> [Left] {
     var found: [FileName: Left] = [:]
-    for directory in [Directory.new, .urgent, .cur, .partial, .failed] + (andPaused ? [.hold] : []) {
+    for directory in [Directory.new, .urgent, .cur, .partial, .cur, .failed] + (andPaused ? [.hold] : []) {
       try JobSearch(spool).eachJob(in: directory) { file in
         let job = directory == .cur ? ClaimName(file.name)?.job : JobName(file.name)
         var asked = JobText(file.bytes).request

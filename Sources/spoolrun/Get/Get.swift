@@ -135,8 +135,8 @@ struct Get: ParsableCommand {
     defer { umask(mask) }
     let place = try spool.map { try GetSpool.named($0) } ?? GetSpool.own(for: items, location)
     let status = try ExitStatus.reporting(escaped(place.spool.location)) {
-      var mistakes: [JobName] = []
-      defer { finish(place, mistakes) }
+      var (mistakes, found): ([JobName], [JobName]) = ([], [])
+      defer { finish(place, mistakes, found) }
       let options = try workerOptions(place, isAlone: items.count == 1)
       if options.defaults.mode == nil {
         for index in items.indices { items[index].usualMode = PayloadMode(umask: mask) }
@@ -150,6 +150,7 @@ struct Get: ParsableCommand {
         setsTimes: times, verbose ? .steps : quiet ? .failures : .results)
       let ends = try run.run(known)
       if list.from == nil { mistakes = zip(items, ends).filter { $1.isMistake }.map(\.0.job) }
+      found = zip(items, ends).filter { $1 == .isThere }.map(\.0.job)
       return GetEnd.worst(ends)
     }
     // A shell ends its loop only if the command dies of ^C.
@@ -157,8 +158,8 @@ struct Get: ParsableCommand {
     return status
   }
 
-  private func finish(_ place: GetSpool, _ mistakes: [JobName]) {
-    do throws(SpoolError) { try place.finish(mistakes) } catch {
+  private func finish(_ place: GetSpool, _ mistakes: [JobName], _ found: [JobName]) {
+    do throws(SpoolError) { try place.finish(mistakes, found: found) } catch {
       Terminal.error("\(escaped(place.spool.location)) cannot be removed: \(error)", .warning)
     }
   }

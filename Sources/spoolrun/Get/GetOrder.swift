@@ -23,18 +23,7 @@ struct GetOrder {
     } catch {
       return .refused("\(error)")
     }
-    let end = try check()
-    // What an earlier command left that was to fetch it again.
-    if end == .isThere {
-      switch try JobStanding.of(item.job, in: spool) {
-      case .absent, .done, .running: break
-      case .waiting, .due, .retrying, .paused, .failed:
-        // It may be the job of a `get --overwrite` that still runs.
-        if try !WorkerFiles(spool).living().isEmpty { break }
-        _ = try Steering(spool).perform(.cancel, item.job.fileName)
-      }
-    }
-    return end
+    return try check()
   }
 
   private func root() throws(OutputRootProblem) -> OutputRoot {

@@ -59,7 +59,7 @@ struct GetRun {
       var (progress, running) = try look(&ends, &growth, stays: stays)
       let left = items.indices.filter { ends[$0] == nil }
       if left.isEmpty { break }
-      let own = WatchSign.isGiven(for: spool) ? [] : left.filter { !running.contains($0) }
+      let own = try isWatched() ? [] : left.filter { !running.contains($0) }
       var isStopped = false
       if own.isEmpty {
         _ = standstill.note(growth.sum &+ UInt64(ends.count), at: Terminal.milliseconds())
@@ -143,10 +143,16 @@ struct GetRun {
     for number in left {
       let standing = try JobStanding.of(items[number].job, in: spool)
       let end = GetEnd(standing, stays: true)
-      var goesOn = WatchSign.isGiven(for: spool)
+      var goesOn = try isWatched()
       if case .running = standing { goesOn = true }
       ends[number] = end ?? (goesOn ? .goesOn : .stopped)
     }
+  }
+
+  /// Whether a worker watches the spool. One that is stopped keeps its sign, but gives none of life.
+  private func isWatched() throws(SpoolError) -> Bool {
+    guard WatchSign.isGiven(for: spool) else { return false }
+    return try !WorkerFiles(spool).living().isEmpty
   }
 
   private func isStopped(within milliseconds: Int32) -> Bool {

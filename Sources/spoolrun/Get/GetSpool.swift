@@ -25,6 +25,9 @@ struct GetSpool {
   static func own(for items: [GetItem], _ state: String) throws -> GetSpool {
     makeDirectories(above: state, mode: 0o700)
     let parent = items.first?.directory ?? "/"
+    do throws(SpoolError) { try Spool.checkSettings(PersonalSpool.settings) } catch {
+      throw ExitStatus.configuration.after("your own defaults and hooks cannot be used: \(error)")
+    }
     let former = isDirectory("\(state)/\(Directory.files.rawValue)") ? try PersonalSpool.openOwn(state) : nil
     let records = GetRecords(state)
     do throws(SpoolError) { try records.make() } catch {
@@ -57,7 +60,12 @@ struct GetSpool {
       throw ExitStatus.cannotCreate.after(
         "no spool can be made for \(escaped(parent)): \(error); set XDG_STATE_HOME, or name a spool with --spool")
     } catch {
-      throw ExitStatus.cannotCreate.after("\(escaped(parent)) cannot be written to: \(error)")
+      // What is there needs no spool to be compared with its receipt.
+      let known = (try? records.receipts(in: parent)) ?? [:]
+      guard [.readOnlyFileSystem, .permissionDenied, .notPermitted].contains(error.errno),
+        items.allSatisfy({ known[$0.job.fileName] != nil })
+      else { throw ExitStatus.cannotCreate.after("\(escaped(parent)) cannot be written to: \(error)") }
+      receipts = known
     }
     return GetSpool(try former ?? PersonalSpool.openOwn(state), receipts)
   }
@@ -107,13 +115,16 @@ struct GetSpool {
   }
 
   /// Takes away what nobody needs when the command has ended.
-  /// - Parameter mistakes: the jobs of URLs that a person has given and that no other attempt would help.
-  func finish(_ mistakes: [JobName]) throws(SpoolError) {
-    guard let directory else { return }
-    for job in mistakes where try spool.status(.partial, job.part) == nil {
-      _ = try Steering(spool).perform(.cancel, job.fileName, in: .failed)
+  /// - Parameters:
+  ///   - mistakes: the jobs of URLs that a person has given and that no other attempt would help.
+  ///   - found: those of files that were there. An earlier command may have left one that was to fetch its file again.
+  func finish(_ mistakes: [JobName], found: [JobName]) throws(SpoolError) {
+    _ = try directory?.removeIfDone(spool) { () throws(SpoolError) in
+      for job in mistakes where try spool.status(.partial, job.part) == nil {
+        _ = try Steering(spool).perform(.cancel, job.fileName, in: .failed)
+      }
+      for job in found { _ = try Steering(spool).perform(.cancel, job.fileName) }
     }
-    _ = try directory.removeIfDone(spool)
   }
 }
 

@@ -70,7 +70,7 @@ struct Wait: ParsableCommand {
       for spool in spools {
         let files = path("\(spool.location)/\(Directory.files.rawValue)")
         // Those that are not at their ends first, and those that were given up last.
-        for directories: [Directory] in [[.new, .urgent, .cur, .partial, .hold], [.done], [.failed]] {
+        for directories: [Directory] in [[.new, .urgent, .cur, .partial, .cur, .hold], [.done], [.failed]] {
           let found = try JobSearch(spool).firstJob(in: directories) { job in
             let (receipt, asked) = (job.journal.publication.receipt, job.request)
             guard let output = receipt?.output ?? JobPlan.output(of: asked) else { return false }

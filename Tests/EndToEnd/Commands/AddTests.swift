@@ -78,6 +78,23 @@ import Testing
     #expect(spool.names("new") == ["x"])
   }
 
+  @Test(arguments: [["--new", "https://a.example/x"], ["--from", "-"]])
+  func `that another command keeps it waiting is told`(arguments: [String]) async throws {
+    let spool = try TemporarySpool()
+    let lock = open(spool.path("tmp"), O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+    try #require(lock >= 0 && flock(lock, LOCK_EX | LOCK_NB) == 0)
+    let (list, log) = (spool.path("list"), spool.path("log"))
+    try writeFile(list, Array("https://a.example/x\n".utf8))
+    let command = try startSpoolrun(
+      ["add", "--spool", spool.root] + arguments, prefix: ["/bin/sh", "-c", "exec \"$@\" 2>\(log) <\(list)", "sh"])
+    defer { command.send(signal: SIGKILL) }
+    try await waitUntil("it says so") {
+      ((try? readFile(log)).map { String(decoding: $0, as: UTF8.self) } ?? "").contains("waiting until another command")
+    }
+    close(lock)
+    #expect(try await command.result().status == .exited(0) && spool.names("new") == ["x"])
+  }
+
   @Test func `URLs of different names are several files, and of one name mirrors`() async throws {
     let scene = try Scene()
     let urls = ["/a", "/b", "/a?mirror"].map { scene.server.url($0) }

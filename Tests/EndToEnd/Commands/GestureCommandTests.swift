@@ -118,6 +118,22 @@ import Testing
     #expect(flags.status == .exited(64) && flags.errors.contains("cannot be used together"), "\(flags)")
   }
 
+  /// As of a file that its worker could not read.
+  @Test(arguments: ["retry", "url"])
+  func `what was no job leaves no record when it is tried again`(command: String) async throws {
+    let scene = try Scene.echoing()
+    try writeFile(scene.spool.path("failed/x"), Array("\(scene.server.url("/x"))\n".utf8))
+    let record =
+      "failed: 2026-01-02T03:04:05Z attempt=0 class=permanent code=malformed at=0 reason=\"cannot be read\"\n"
+    try writeFile(scene.spool.path("failed/x.record"), Array(record.utf8))
+    let arguments = command == "url" ? ["url", "x", scene.server.url("/x")] : ["retry", "x"]
+    let result = try await scene.spoolrun(arguments)
+    #expect(result.status == .exited(0), "\(result)")
+    #expect(scene.spool.names("failed") == [])
+    #expect(try await scene.spoolrun("--once", scene.spool.root).status == .exited(0) && scene.isDone("x"))
+    #expect(try await scene.spoolrun("wait", "--all").status == .exited(0))
+  }
+
   @Test func `a link in partial is no job to retry, and the next one is`() async throws {
     let scene = try Scene()
     try #require(symlink("nowhere", scene.spool.path("partial/link")) == 0)

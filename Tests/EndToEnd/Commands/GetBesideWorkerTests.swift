@@ -66,6 +66,17 @@ import Testing
     _ = try await worker.result()
   }
 
+  @Test func `a worker that is stopped is not waited for`() async throws {
+    let server = try simpleServer()
+    #expect(try await spoolrun("init", spool).status == .exited(0))
+    let worker = try startSpoolrun(["--lease", "5s", "-v", spool])
+    defer { worker.send(signal: SIGKILL) }
+    #expect(try await waitForWorker(server))
+    worker.send(signal: SIGSTOP)
+    let result = try await get("--patience", "60s", server.url("/a"))
+    #expect(result.status == .exited(0) && fileStatus("\(here)/a") != nil, "\(result)")
+  }
+
   @Test func `a worker that dies is not waited for`() async throws {
     let gate = try Gate()
     let server = try halfwayServer(halfwayBody, gate: gate)

@@ -69,6 +69,27 @@ import Testing
     #expect(fileStatus(spool) == nil)
   }
 
+  /// It may have dropped its job, and have no worker yet.
+  @Test func `a command ends no job of another one that is here`() async throws {
+    let server = try ScriptedServer { request, reply in
+      if request.value("user-agent") == "again" { return try reply.respond("503 Later", body: []) }
+      if request.target == "/404" { return try reply.respond("404 Not Found", body: []) }
+      try reply.respond("200 OK", body: [1])
+    }
+    let (url, missing) = (server.url("/a"), server.url("/404"))
+    #expect(try await get(url).status == .exited(0))
+    #expect(try await get("--once", "--overwrite", "--user-agent", "again", url).status == .exited(75))
+    let other = open(spool, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+    try #require(other >= 0 && flock(other, LOCK_SH | LOCK_NB) == 0)
+    #expect(try await get(url).status == .exited(0))
+    #expect(try await get(missing).status == .exited(1))
+    #expect(names(in: "\(spool)/partial").count == 1 && names(in: "\(spool)/failed").count == 1)
+    close(other)
+    #expect(try await get(url).status == .exited(0))
+    #expect(try await get(missing).status == .exited(1))
+    #expect(names(in: here, isHiddenToo: true) == ["a"])
+  }
+
   @Test func `a home that cannot be written to is told as such, and nothing is left`() async throws {
     let lock = "\(personal)/gets/.lock"
     try await runTool(["/bin/mkdir", "-p", lock], directory: home.path)
@@ -172,6 +193,36 @@ import Testing
     let result = try await get(server.url("/a"))
     #expect(result.status == .exited(0) && result.errors.contains("belongs to another user"), "\(result)")
     #expect(filesBelow(spool) == [] && fileStatus("\(here)/a") != nil)
+  }
+
+  @Test(.enabled("needs root, to be several users") { try await Need.users.isMet() })
+  func `settings of another user are told as such, and nothing is left`() async throws {
+    let config = "\(home.path)/.config/spoolrun"
+    try await runTool(["/bin/mkdir", "-p", config], directory: home.path)
+    try #require(chown(config, 61_001, 61_001) == 0)
+    let result = try await get("http://127.0.0.1:9/a")
+    #expect(
+      result.status == .exited(78) && result.errors.contains("cannot be used: open \(config): it is another user's"),
+      "\(result)")
+    #expect(names(in: here, isHiddenToo: true) == [])
+  }
+
+  @Test(.enabled("needs root, and a mount namespace") { try await Need.mounts.isMet() })
+  func `what is there is known where nothing can be written`() async throws {
+    let server = try simpleServer()
+    #expect(try await get(server.url("/a")).status == .exited(0))
+    func getReadOnly(_ url: String) async throws -> CommandResult {
+      let script = "mount --bind '\(here)' '\(here)'; mount -o remount,bind,ro '\(here)'; cd '\(here)'; exec \"$@\""
+      return try await startSpoolrun(
+        ["get", url], environment: environment, directory: home.path,
+        prefix: ["/usr/bin/unshare", "--mount", "/bin/sh", "-euc", script, "sh"]
+      ).result()
+    }
+    let again = try await getReadOnly(server.url("/a"))
+    #expect(again.status == .exited(0) && again.errors.contains("a: is there already"), "\(again)")
+    let other = try await getReadOnly(server.url("/b"))
+    #expect(other.status == .exited(73) && other.errors.contains("cannot be written to"), "\(other)")
+    #expect(server.requests.count == 1)
   }
 
   /// Only the person's own are asked.

@@ -71,4 +71,17 @@ import Testing
       try #require(unlink("\(here)/link") == 0)
     }
   }
+
+  @Test(arguments: [">", ">>"])
+  func `a log that is standard output is written on, and not replaced`(redirection: String) async throws {
+    for command in commands {
+      let line = #"{ echo before; "$0" "$@" || echo failed; echo after; } "# + redirection + "log"
+      _ = try await run(
+        ["/bin/sh", "-c", line, try productPath("spoolrun")] + command + ["/dev/stdout"], directory: here)
+      let log = String(decoding: try readFile("\(here)/log"), as: UTF8.self)
+      #expect(log.hasPrefix("before\n") && log.hasSuffix("\nafter\n") && !log.contains("failed\n"), "\(log)")
+      #expect(log.contains(store.root), "\(log)")
+      try #require(unlink("\(here)/log") == 0)
+    }
+  }
 }

@@ -29,4 +29,30 @@ import Testing
     for path in touched { #expect(try !readFile(path).isEmpty) }
     #expect(spool.names("cur") == [] && spool.names("failed") == [] && spool.names("tmp") == [])
   }
+
+  @Test(arguments: [[], ["hold", "x"], ["cancel", "x"], ["hold", "--all"], ["url", "x"]])
+  func `it is no second job for a gesture, and goes with the job`(gesture: [String]) async throws {
+    let gate = try Gate()
+    defer { gate.open() }
+    let server = try halfwayServer(halfwayBody, gate: gate)
+    let spool = try TemporarySpool()
+    try spool.drop("x", "\(server.url("/x"))\n\(patient)")
+    let worker = try startSpoolrun(["--once", spool.root])
+    defer { worker.send(signal: SIGKILL) }
+    try await waitUntil("it is under way") { server.requests.count == 1 }
+    try writeFile(spool.path("partial/x"), [])
+    try setModificationTime(spool.path("partial/x"), secondsFromNow: -60)
+    #expect(try await !spoolrun("status", spool.root).output.contains("retrying"))
+    if !gesture.isEmpty {
+      let arguments = gesture + (gesture[0] == "url" ? [server.url("/y")] : [])
+      let result = try await spoolrun(arguments, environment: ["SPOOLRUN_SPOOL": spool.root])
+      #expect(result.status == .exited(0), "\(result)")
+    }
+    gate.open()
+    let end = try await worker.result()
+    #expect(end.status == .exited(0), "\(end)")
+    let places = ["hold": [["hold/x"]], "cancel": [[]], "url": [["new/x"], ["done/x"]]][gesture.first] ?? [["done/x"]]
+    #expect(places.contains(spool.places(of: "x")), "\(spool.places(of: "x"))")
+    #expect(spool.names("failed") == [] && spool.names("tmp") == [])
+  }
 }

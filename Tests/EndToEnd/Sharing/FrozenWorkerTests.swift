@@ -47,6 +47,24 @@ import Testing
     #expect(!result.errors.contains(" suspected "), "it has not died: \(result)")
   }
 
+  /// It keeps the lock of the job's file.
+  @Test func `a job that is held and released goes on elsewhere`() async throws {
+    let (spool, server, frozen, gate) = try await startHalfway()
+    defer { frozen.send(signal: SIGKILL) }
+    frozen.send(signal: SIGSTOP)
+    gate.open()
+    for gesture in ["hold", "release"] {
+      #expect(try await spoolrun(gesture, "--spool", spool.root, "a").status == .exited(0), "\(gesture)")
+    }
+    let result = try await spoolrun("--once", "-v", spool.root)
+    #expect(result.status == .exited(0) && spool.places(of: "a") == ["done/a"], "\(result)")
+    #expect(try spool.payload("a") == halfwayBody)
+    frozen.send(signal: SIGCONT)
+    _ = try await frozen.result()
+    #expect(try spool.places(of: "a") == ["done/a"] && spool.payload("a") == halfwayBody && server.requests.count == 2)
+    for state in ["cur", "partial", "tmp", "failed", "hold"] { #expect(spool.names(state) == [], "\(state)") }
+  }
+
   /// Its successor has ended before it had the data copied, and so the claim is free, but not the data. The journal may
   /// name another inode, that of data which the frozen worker had replaced.
   @Test(arguments: [true, false])

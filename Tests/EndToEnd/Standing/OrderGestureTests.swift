@@ -29,6 +29,29 @@ import Testing
     #expect(result.output == "127.0.0.1-list.rss~2\n", "\(result)")
   }
 
+  @Test func `commands at the same time subscribe once, and wait for one that is stopped`() async throws {
+    let spool = try TemporarySpool()
+    let other = open(spool.path("tmp"), O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+    try #require(other >= 0 && flock(other, LOCK_EX | LOCK_NB) == 0)
+    let log = spool.path("log")
+    let commands = try (0..<3).map { _ in
+      try startSpoolrun(
+        ["subscribe", "--name", "x", "http://127.0.0.1:9/x"], environment: ["SPOOLRUN_SPOOL": spool.root],
+        prefix: ["/bin/sh", "-c", "exec \"$@\" 2>>\(log)", "sh"])
+    }
+    try await waitUntil("they say that they wait") {
+      ((try? readFile(log)).map { String(decoding: $0, as: UTF8.self) } ?? "")
+        .split(separator: "\n").count { $0.contains("waiting until another command has") } == 3
+    }
+    #expect(spool.names("standing") == [])
+    close(other)
+    for command in commands {
+      let result = try await command.result()
+      #expect(result.status == .exited(0) && result.output == "x\n", "\(result)")
+    }
+    #expect(spool.names("standing") == ["x"])
+  }
+
   @Test(arguments: [
     ["ftp://127.0.0.1/x"], ["127.0.0.1/x"], ["http://h/x", "--every", "0"], ["http://h/x", "--entries", "html"],
     ["http://h/x", "-o", "file"], ["http://h/x", "--expires", "2020-01-01"], ["http://h/x", "--size", "5"], [],

@@ -5,6 +5,8 @@ import SystemPackage
 import TestSupport
 import Testing
 
+@testable import SpoolReport
+
 /// Looks at spools whose files were written by hand.
 @Suite struct SnapshotTests: HandmadeSpoolSuite {
   let made: HandmadeSpool
@@ -156,6 +158,28 @@ import Testing
     let jobs = try #require(snapshot.jobs[.failed])
     #expect(jobs.map(\.name.display) == ["new", "junk", "old"])
     #expect(jobs.map(\.problem?.reason) == ["line 1: no URL", "is not a regular file", "gone"])
+  }
+
+  @Test func `a record counts beside what is no job`() throws {
+    let record = "failed: \(now) attempt=0 class=permanent code=malformed at=0 reason=\"cannot be read\"\n"
+    func failed(_ code: String) -> String { "http://h/x\nfailed: \(now) attempt=1 code=\(code) at=0 reason=x\n" }
+    // Two jobs; one that was tried again by hand and failed; a record whose subject was moved away.
+    for (name, text) in [
+      ("song", failed("http-404")), ("song.record", failed("http-410")), ("again", failed("http-403")),
+      ("again.record", record), ("gone.record", record),
+    ] { try write("failed/\(name)", text) }
+    let jobs = try #require(try look().jobs[.failed])
+    let codes = Dictionary(jobs.map { ($0.name.display, $0.problem?.code) }) { first, _ in first }
+    #expect(jobs.count == 3 && codes == ["song": "http-404", "song.record": "http-410", "again": "http-403"])
+    #expect(try look(limit: 0).count(.failed) == 3)
+    for (name, code) in codes {
+      let story = try JobStoryReader(spool).lines(of: FileName(name), in: nil)?.joined(separator: "\n") ?? ""
+      #expect(story.contains(code ?? "none"), "\(story)")
+    }
+    let facts = try ReportFacts.read(spool, since: nil, now: now)
+    #expect(facts.failedCodes == ["http-404": 1, "http-410": 1, "http-403": 1])
+    for name in ["song", "song.record", "again"] { try #require(unlink(directory.path("failed/\(name)")) == 0) }
+    #expect(try !JobSearch(spool).isAnyJob(in: [.failed]))
   }
 
   @Test func `held, waiting and done jobs are counted, and their names sorted`() throws {

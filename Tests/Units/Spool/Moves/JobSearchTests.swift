@@ -1,4 +1,5 @@
 import Glibc
+import Synchronization
 import TestSupport
 import Testing
 
@@ -25,5 +26,36 @@ import Testing
       files.root, owner: WorkerID(host: "alpha", process: 42, tag: 1), boot: "b", system: System(hook: hook))
     #expect(try JobSearch(spool).place(of: jobName("a"))?.display == "done/a")
     #expect(claims.current == 2 && parked.current >= 2)
+  }
+
+  /// - Parameter moves: where the job goes right before a directory is opened for the first time.
+  private func search(_ text: String, at place: String, _ moves: [String: String]) throws -> JobSearch {
+    let files = try TemporarySpool()
+    try #require(mkdir(files.path("standing"), 0o700) == 0)
+    try writeFile(files.path(place), Array(text.utf8))
+    let now = Mutex(place)
+    let opened = Mutex<Set<String>>([])
+    let hook = Probe { call in
+      guard call.kind == .open, let target = moves[call.path], opened.withLock({ $0.insert(call.path).inserted })
+      else { return nil }
+      now.withLock { place in
+        _ = rename(files.path(place), files.path(target))
+        place = target
+      }
+      return nil
+    }
+    let owner = WorkerID(host: "alpha", process: 42, tag: 1)
+    return JobSearch(try Spool(files.root, owner: owner, boot: "b", system: System(hook: hook)))
+  }
+
+  @Test func `an order that is checked during the look is found`() throws {
+    let order = "url: https://host/a\nevery: 1h\n"
+    let search = try search(order, at: "standing/a", ["standing": "cur/a:alpha.1.00000002", "cur": "standing/a"])
+    #expect(try search.standingOrder(of: "https://host/a")?.display == "standing/a")
+  }
+
+  @Test func `a job that begins its next attempt during the look is found`() throws {
+    let search = try search("https://host/a\n", at: "partial/a", ["partial": "cur/a:alpha.1.00000002"])
+    #expect(try search.firstJob { _ in true }?.place.display == "cur/a:alpha.1.00000002")
   }
 }

@@ -38,6 +38,17 @@ import Testing
     #expect(try KnownJobs(fixture.spool).job(named: name("claimed"))?.request?.urls.count == 1)
   }
 
+  @Test func `a job whose receipt was archived since is found`() throws {
+    let fixture = try Fixture()
+    try writeFile(fixture.files.path("done/a"), text)
+    let known = try KnownJobs(fixture.spool)
+    for directory in ["done/archive", "done/archive/2026-11"] {
+      try #require(mkdir(fixture.files.path(directory), 0o700) == 0)
+    }
+    try #require(rename(fixture.files.path("done/a"), fixture.files.path("done/archive/2026-11/a")) == 0)
+    #expect(try known.job(named: name("a"))?.request?.urls.map(\.text) == ["http://h/a"])
+  }
+
   @Test func `of two jobs of one name the one that is done counts`() throws {
     let fixture = try Fixture()
     try writeFile(fixture.files.path("new/a"), Array("http://h/other\n".utf8))
