@@ -253,7 +253,8 @@ struct JobEditor {
   func freed(_ place: JobPlace) throws(SpoolError) -> JobPlace {
     if try waitUntilUnlocked(place) { return place }
     if try isUnlocked(place, asksLease: false) { return place }
-    return try replaceText(of: place, locked: true) { $0 }
+    // A writer's lease is no lock of a worker.
+    return try orNil(replaceText(of: place, locked: true) { $0 }, where: \.isLeased) ?? place
   }
 
   private func isUnlocked(_ place: JobPlace, asksLease: Bool = true) throws(SpoolError) -> Bool {

@@ -143,7 +143,8 @@ import Testing
     let plan = ResumePlan.decide(length: 50, version: version, mirror: 1, hasDigest: place.hasDigest)
     let validator = place.isDated ? "last-modified: \(VerdictCase.earlier)" : "etag: \(place.etag)"
     let fields =
-      place.status == 206 ? ["content-range: bytes 50-99/100", validator] : ["content-length: \(place.size)", validator]
+      place.status == 206
+      ? ["content-range: bytes 50-99/100", validator] : ["content-length: \(place.size)", validator]
     let verdict = try judge(
       response(place.status, fields, url: place.now), plan: plan, version: version, mirror: 1, request: request,
       isAlone: place.isAlone)
