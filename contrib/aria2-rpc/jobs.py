@@ -367,16 +367,21 @@ class Spool:
     def steer_all(self, command: str, folders: list[str]) -> str:
         """Runs a command on all jobs of these directories. `--all` would mean subscriptions, too."""
         for turn in range(3):
-            names = [job.folder.encode() + b"/" + job.name for job in self.jobs(folders)]
-            try:
-                # A command line has an end.
-                for start in range(0, len(names), 500):
+            # A subscription is in `cur` while it is checked.
+            names = [
+                job.folder.encode() + b"/" + job.name for job in self.jobs(folders) if job.folder != "cur" or self.text(job)
+            ]
+            refusal = None
+            # A command line has an end.
+            for start in range(0, len(names), 500):
+                try:
                     self.run(command, "--spool", self.root, "--", *names[start:start + 500])
+                except Refused as error:
+                    # Some may have moved meanwhile.
+                    refusal = error
+            if not refusal:
                 return "OK"
-            except Refused:
-                # Some may have moved meanwhile.
-                if turn == 2:
-                    raise
+        raise refusal
 
     def archive(self, job: Job) -> None:
         """Moves a receipt to where `spoolrun clean --archive` moves it: nothing is lost."""

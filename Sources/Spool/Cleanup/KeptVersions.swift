@@ -196,7 +196,7 @@ package struct KeptVersions {
       let wanted = isDone ? [] : [publication.undelivered?.output, output(text.request)].map { $0.map { [$0.exact] } }
       for case let key? in [receipt] + wanted where outputs.contains(key) { found[key, default: []].insert(path) }
     }
-    for directory in JobSearch.directories {
+    for directory in JobSearch.readingOrder {
       try JobSearch(spool).eachJob(in: directory) { note($0.path, JobText($0.bytes), isDone: directory == .done) }
     }
     try JobSearch(spool).eachArchived { note($0.path, JobText($0.bytes), isDone: true) }

@@ -93,7 +93,9 @@ package final class CurrentOutputRoot {
 /// The output roots that jobs name. The last one stays open: jobs in a row mostly have the same.
 package final class NamedOutputRoots {
   private let spool: Spool
-  private var last: CurrentOutputRoot?
+  private weak var last: CurrentOutputRoot?
+  /// Of a get, which ends. A worker that stays must not keep a disk from being unmounted.
+  private var kept: CurrentOutputRoot?
 
   package init(_ spool: Spool) { self.spool = spool }
 
@@ -113,6 +115,7 @@ package final class NamedOutputRoots {
     }
     let root = try CurrentOutputRoot(location, spool: spool, reach: reach)
     last = root
+    if spool.isBesideFiles { kept = root }
     return root
   }
 }

@@ -281,8 +281,11 @@ extension JobSearch {
   }
 
   func isRecord(_ name: FileName) throws(SpoolError) -> Bool {
-    guard name.hasRecordSuffix, let bytes = try spool.readableContents(Path(.failed, name)) else {
-      return false
+    guard name.hasRecordSuffix else { return false }
+    // Who may not read it goes by the names.
+    guard let bytes = try spool.readableContents(Path(.failed, name)) else {
+      if try spool.status(.failed, name) == nil { return false }
+      return try spool.status(.failed, name.recordSubject) != nil
     }
     return JobLines.isRecord(bytes)
   }

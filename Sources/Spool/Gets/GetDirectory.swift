@@ -218,8 +218,10 @@ package final class GetDirectory {
   package func removeIfDone(
     _ spool: Spool, after tidy: () throws(SpoolError) -> Void = {}
   ) throws(SpoolError) -> Bool {
-    guard isLocked, try Self.lockAlone(&file) else { return false }
+    // Where no lock tells of other commands, the directory stays.
+    if isLocked, try !Self.lockAlone(&file) { return false }
     try tidy()
+    if !isLocked { return false }
     guard try isDone(spool),
       try system.statusIfPresent(above.number, Self.path)?.isSameFile(as: identity) == true
     else { return false }

@@ -274,6 +274,8 @@ package struct Journal: Sendable, Equatable {
     package let unproven: String?
     /// As in ``Checks/signed``.
     package let signed: String?
+    /// Another has put it there, so it is never taken back.
+    package var isOthers = false
 
     /// - Parameter whole: the end of the payload.
     package init(_ whole: Mark, part: UInt64, unproven: String? = nil, signed: String? = nil) {
@@ -352,7 +354,7 @@ package struct Journal: Sendable, Equatable {
         if entry.failureCode?.isMismatch == true { (verified, own, undelivered) = (nil, nil, nil) }
       case .verified:
         verified = Verified(entry) ?? verified
-        own = verified
+        own = entry.fields["existing"] == "yes" ? nil : verified
       case .published:
         published = verified ?? published
         undelivered = Receipt(entry, output: entry.fields["output"] ?? "")

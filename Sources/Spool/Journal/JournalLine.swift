@@ -71,6 +71,7 @@ package enum JournalLine: Sendable {
     case .verified(let time, let verified):
       Fields("\(time)").with("size", verified.size).with(verified.digests).with("part", verified.part)
         .with("unproven", verified.unproven).with("signed", verified.signed)
+        .with("existing", verified.isOthers ? "yes" : nil)
     case .published(let time, let output, let directory):
       Fields("\(time)").with("output", output).with("directory", directory)
     case .done(

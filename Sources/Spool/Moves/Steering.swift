@@ -137,7 +137,7 @@ package struct Steering {
   /// One rename that replaces nothing.
   func move(_ place: JobPlace, to directory: Directory, _ name: FileName) throws(SpoolError) -> GestureOutcome {
     let target = JobPlace(directory: directory, name: name, inode: place.inode)
-    try removeRecord(beside: place)
+    if try spool.status(directory, name) == nil { try removeRecord(beside: place) }
     return try moving(place, to: target) { () throws(SpoolError) in try spool.moveNoReplace(place.path, target.path) }
   }
 

@@ -247,7 +247,8 @@ struct Commit {
     try await durable(existing.flush)
     let isProven = plan.request.expected.provesContent || plan.request.expected.size != nil
     let unproven = isProven ? nil : known?.unproven
-    let verified = Journal.Verified(mark, part: existing.status.inode, unproven: unproven, signed: known?.signed)
+    var verified = Journal.Verified(mark, part: existing.status.inode, unproven: unproven, signed: known?.signed)
+    verified.isOthers = !isOwn && claim.text.journal.publication.own?.part != status.inode
     try claim.append(.verified(.now(), verified))
     try await sync(place)
     try await finish(verified, existing: !isOwn, part)
@@ -284,7 +285,7 @@ extension Commit {
   /// No job is done without a receipt. Its data has its own name until the job is about to move to `done/`.
   private func wasDone(_ own: Journal.Verified) throws(SpoolError) -> Bool {
     let journal = claim.text.journal
-    if journal.publication.published == nil || journal.publication.awaitsDelivery { return false }
+    if journal.publication.published == nil { return false }
     let data = try claim.dataStatus()
     return data.map { $0.inode != own.part && $0.inode != journal.data.part } ?? true
   }

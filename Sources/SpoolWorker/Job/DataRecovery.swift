@@ -60,7 +60,10 @@ struct DataRecovery {
       isOfOtherSource: journal.data.source.map { !plan.asks(for: $0) } ?? true,
       space: environment.space, blocks: environment.blocks)
     // What it is to replace may be newer by now. The last byte comes again with the version that the file has.
-    if plan.request.overwrite == true, data.isComplete, !plan.request.expected.provesContent, data.doubt == nil {
+    // What was verified is about to be published.
+    if plan.request.overwrite == true, data.isComplete, !plan.request.expected.provesContent, data.doubt == nil,
+      journal.publication.verified == nil
+    {
       data.doubt = TailDoubt(from: part.length - 1, to: part.length)
     }
     return (data, unrecorded)

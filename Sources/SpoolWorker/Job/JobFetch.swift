@@ -99,8 +99,9 @@ final class JobFetch: RunningTransfer {
     let rest = failures.compactMap(\.rest).min()
     if decisive.rest != nil { decisive.rest = rest }
     if decisive.code.isMismatch {
-      // The data of each mirror has been judged when that was left. One that rests may have the right file.
-      decisive.keepsData = true
+      // The data of each mirror has been judged when that was left. One that rests may have the right file. What kind
+      // the data is can only be learnt anew: the record does not say it.
+      decisive.keepsData = !failures.contains { $0.code == .otherKind }
       decisive.retryAfter = [decisive.retryAfter, rest.map { Int($0) }].compactMap { $0 }.max()
     }
     decisive.mayBeElsewhere = temporary.contains { !$0.code.isMismatch }
@@ -195,7 +196,8 @@ final class JobFetch: RunningTransfer {
       throw servers.judged(failure, isOfOther: fetch.isOfOtherServer, of: attempt, mirror, claim, patience)
     }
     if isStopped { throw JobStop.cancelled }
-    if fetch.hasAsked { noteAnswer() }
+    // One that asks nothing leaves the turn to another job: to verify the data may take hours.
+    if fetch.hasAsked { noteAnswer() } else { servers.ended(attempt) }
   }
 
   /// Where too many pieces are wrong, they come again with all that follows.

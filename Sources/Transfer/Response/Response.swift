@@ -77,7 +77,8 @@ package struct Response: Sendable {
   private var extent: (end: UInt64?, isWhole: Bool)? {
     switch content {
     case .whole: (bodyLength, true)
-    case .range(let first, let last, let total): (last + 1, first == 0 && last + 1 == total)
+    // A range counts the bytes before they are decoded.
+    case .range(let first, let last, let total): (isDecoded ? nil : last + 1, first == 0 && last + 1 == total)
     case .unknownRange, .nothingThere, .refused: nil
     }
   }

@@ -119,11 +119,19 @@ struct GetSpool {
   ///   - mistakes: the jobs of URLs that a person has given and that no other attempt would help.
   ///   - found: those of files that were there. An earlier command may have left one that was to fetch its file again.
   func finish(_ mistakes: [JobName], found: [JobName]) throws(SpoolError) {
+    // A cancel of what is not there looks three times, with pauses.
+    func cancelFound() throws(SpoolError) {
+      let undone: [Directory] = [.new, .urgent, .cur, .partial, .hold, .failed]
+      for job in found where try !JobSearch(spool).places(of: job.fileName, in: undone).isEmpty {
+        _ = try Steering(spool).perform(.cancel, job.fileName)
+      }
+    }
+    if directory == nil, try WorkerFiles(spool).living().isEmpty { try cancelFound() }
     _ = try directory?.removeIfDone(spool) { () throws(SpoolError) in
       for job in mistakes where try spool.status(.partial, job.part) == nil {
         _ = try Steering(spool).perform(.cancel, job.fileName, in: .failed)
       }
-      for job in found { _ = try Steering(spool).perform(.cancel, job.fileName) }
+      try cancelFound()
     }
   }
 }

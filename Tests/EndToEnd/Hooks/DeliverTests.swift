@@ -280,6 +280,20 @@ import Testing
     #expect(try receipt(spool)["existing"] == "yes" && spool.told("delivered") == ["a 8 payload"])
   }
 
+  /// It is not the job's own, whatever becomes of its delivery.
+  @Test(arguments: ["", "output: b\n"]) func anExistingFileIsNeverTakenBack(edit: String) async throws {
+    let spool = try spool(refusing: true)
+    try writeFile(spool.path("files/a"), bytes)
+    try spool.drop("a", "url: http://127.0.0.1:9/a\ncrc32: \(hex8(independentCRC32(bytes)))\n")
+    #expect(try await spoolrun("--once", spool.root).status == .exited(75))
+    _ = try await spoolrun("hold", "--spool", spool.root, "a")
+    let text = String(decoding: try readFile(spool.path("hold/a")), as: UTF8.self)
+    if !edit.isEmpty { try writeFile(spool.path("hold/a"), Array((edit + text).utf8)) }
+    _ = try await spoolrun("release", "--spool", spool.root, "a")
+    let result = try await spoolrun("--once", spool.root)
+    #expect(try spool.payload("a") == bytes, "\(result)\n\(spool.listing(of: "a"))")
+  }
+
   /// No more of them run at a time than transfers may, and each job gets its turn.
   @Test func onlySoManyAtATime() async throws {
     let server = try simpleServer()
