@@ -43,7 +43,7 @@ struct JournalSample: Sendable, CustomTestStringConvertible {
       .interrupted(now, attempt: 1, mark: mark, fetched: 1, broken: 1, lostWrites: true, reason: "stopped"),
       .failed(records[0]),
       .failed(records[1]),
-      .verified(now, .init(mark, part: 1, unproven: "length", signed: "yes")),
+      .verified(now, .init(mark, part: 1, unproven: "length", signed: "yes", isOthers: true)),
       .published(now, output: "a", directory: "/srv"),
       .done(
         now, attempts: 1, output: "a", fetched: 1, milliseconds: 1000, existing: true, unproven: "length",

@@ -278,9 +278,11 @@ package struct Journal: Sendable, Equatable {
     package var isOthers = false
 
     /// - Parameter whole: the end of the payload.
-    package init(_ whole: Mark, part: UInt64, unproven: String? = nil, signed: String? = nil) {
+    package init(
+      _ whole: Mark, part: UInt64, unproven: String? = nil, signed: String? = nil, isOthers: Bool = false
+    ) {
       (size, digests) = (whole.offset, whole.digests)
-      (self.part, self.unproven, self.signed) = (part, unproven, signed)
+      (self.part, self.unproven, self.signed, self.isOthers) = (part, unproven, signed, isOthers)
     }
 
     /// As far as a record says it that has outlived the journal.

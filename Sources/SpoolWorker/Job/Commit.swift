@@ -247,8 +247,9 @@ struct Commit {
     try await durable(existing.flush)
     let isProven = plan.request.expected.provesContent || plan.request.expected.size != nil
     let unproven = isProven ? nil : known?.unproven
-    var verified = Journal.Verified(mark, part: existing.status.inode, unproven: unproven, signed: known?.signed)
-    verified.isOthers = !isOwn && claim.text.journal.publication.own?.part != status.inode
+    let verified = Journal.Verified(
+      mark, part: existing.status.inode, unproven: unproven, signed: known?.signed,
+      isOthers: !isOwn && journal.publication.own?.part != status.inode)
     try claim.append(.verified(.now(), verified))
     try await sync(place)
     try await finish(verified, existing: !isOwn, part)
