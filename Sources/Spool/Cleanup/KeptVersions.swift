@@ -243,8 +243,7 @@ extension JobSearch {
   /// - Parameter isWanted: whether more than its request is worth reading.
   /// - Returns: nil if there is none, or it is not wanted.
   package func subscription(of job: JobName, where isWanted: (JobRequest) -> Bool) throws(SpoolError) -> JobText? {
-    // The names of a get's jobs look the same.
-    guard !spool.isBesideFiles, FeedEntry.isKeyed(job) else { return nil }
+    guard FeedEntry.isKeyed(job) else { return nil }
     let key = "-" + String(decoding: job.fileName.bytes.suffix(FeedEntry.keyLength), as: UTF8.self)
     // The first again, for one that goes back there meanwhile.
     for directory in [Directory.standing, .cur, .hold, .failed, .standing] {

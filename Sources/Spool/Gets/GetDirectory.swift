@@ -20,7 +20,7 @@ package final class GetDirectory {
   /// What may be in it besides the directories of any spool.
   private static let others = ["servers", "roots", "lease", "protocols", ".gitignore", ".id"]
   /// Where jobs are that are not done.
-  private static let undone: [Directory] = [.new, .urgent, .cur, .partial, .hold, .failed, .standing]
+  package static let undone: [Directory] = [.new, .urgent, .cur, .partial, .hold, .failed, .standing]
   private static let flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW
   /// The errors of opening what is somebody else's.
   private static let strange: Set<Errno> = [.notDirectory, .tooManySymbolicLinkLevels, .permissionDenied]

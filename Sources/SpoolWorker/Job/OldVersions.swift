@@ -6,8 +6,8 @@ struct OldVersions {
   let log: @Sendable (Event) -> Void
   let stop: ChildStop
 
-  /// Those of the subscription that drops jobs of such a name, if one does (``FeedEntry/isKeyed(_:)``). What goes wrong
-  /// here is no failure of it.
+  /// Those of the subscription that drops jobs of such a name, if one does (``FeedEntry/isKeyed(_:)``); the jobs of
+  /// a get are called alike. What goes wrong here is no failure of it.
   @WorkerLoop func remove(after job: JobName) async {
     do throws(SpoolError) {
       let outcomes = try await runBlocking { [spool, stop] () throws(SpoolError) in

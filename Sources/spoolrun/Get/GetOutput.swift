@@ -82,8 +82,7 @@ final class GetOutput: Sendable {
 
   /// - Parameter figures: of the file, with a space in front, if they are known.
   func tellDone(_ job: FileName, _ figures: String = "") {
-    guard tells(job) else { return }
-    told.withLock { _ = $0.insert(job) }
+    guard isTalkative, told.withLock({ $0.insert(job).inserted }) else { return }
     let line = GetEnd.done.line(now: nil, look)
     say("\(escaped(names[job] ?? job.display)): \(line.text)\(figures)")
   }

@@ -121,8 +121,7 @@ struct GetSpool {
   func finish(_ mistakes: [JobName], found: [JobName]) throws(SpoolError) {
     // A cancel of what is not there looks three times, with pauses.
     func cancelFound() throws(SpoolError) {
-      let undone: [Directory] = [.new, .urgent, .cur, .partial, .hold, .failed]
-      for job in found where try !JobSearch(spool).places(of: job.fileName, in: undone).isEmpty {
+      for job in found where try !JobSearch(spool).places(of: job.fileName, in: GetDirectory.undone).isEmpty {
         _ = try Steering(spool).perform(.cancel, job.fileName)
       }
     }
