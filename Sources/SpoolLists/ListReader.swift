@@ -86,7 +86,8 @@ package final class ListReader {
         if case .success(nil) = last { return nil }
         return last
       }
-      return line.flatMap { line in Result { () throws(Defect) in try format.take(line) } }
+      if let defect = line.defect { problems.note(defect) }
+      return Result { () throws(Defect) in try line.defect == nil ? format.take(line) : format.refuse(line) }
     }
   }
 }

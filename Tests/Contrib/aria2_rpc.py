@@ -259,10 +259,18 @@ class SteeringTests(Case):
         self.call("aria2.removeDownloadResult", lost)
         self.assertEqual(list((self.spool / "failed").iterdir()), [])
 
+    def test_a_receipt_in_the_place_of_the_archive_is_told(self):
+        self.worker()
+        gid = self.call("aria2.addUri", [f"{self.url}/a"])
+        self.wait(gid, "complete")
+        (self.spool / "done/a").rename(self.spool / "done/archive")
+        self.assertIn("is a receipt", self.refused("aria2.purgeDownloadResult"))
+
     def test_a_job_that_is_wrong_spoils_no_list(self):
         for name, line in [("odd", "size: 3G"), ("root", "root: ../.."), ("nul", "root: a\0b")]:
             (self.spool / "failed" / name).write_text(f"url: {self.url}/x\n{line}\n")
         os.mkfifo(self.spool / "failed/pipe")
+        (self.spool / "failed/pipe.record").write_text("failed: 2026-11-27T12:00:00Z code=not-a-file\n")
         self.assertEqual(len(self.call("aria2.tellStopped", 0, 10)), 3)
         self.call("aria2.addUri", [f"{self.url}/x"])
 

@@ -249,7 +249,7 @@ class Spool:
         with os.scandir(self.path(folder, b"")) as entries:
             for entry in entries:
                 name = entry.name.rpartition(b":")[0] if folder == "cur" else entry.name
-                if not name or name.startswith(b".") or name.endswith(b".part"):
+                if not name or name.startswith(b".") or name.endswith(b".part") or self.is_record(folder, name):
                     continue
                 job = old.get(entry.name)
                 if not job or job.status.st_ino != entry.inode():
@@ -264,6 +264,17 @@ class Spool:
         settled = time.time_ns() - status.st_mtime_ns > 1_000_000_000
         self.listings[folder] = (status.st_mtime_ns if settled else 0, jobs)
         return jobs
+
+    def is_record(self, folder: str, name: bytes) -> bool:
+        """Whether it is what a worker writes beside something that is no job: one line that says why."""
+        if folder != "failed" or not name.endswith(b".record"):
+            return False
+        try:
+            with open(self.path(folder, name), "rb") as file:
+                lines = file.read(65537).split(b"\n")
+        except OSError:
+            return False
+        return len(lines) == 2 and not lines[1] and lines[0].startswith(b"failed: ")
 
     def text(self, job: Job) -> Job | None:
         """The job with its text; nothing if it has moved, or is a subscription."""
@@ -389,7 +400,10 @@ class Spool:
         month = written[:7] if re.match(r"\d{4}-\d\d-", written) else datetime.now(timezone.utc).strftime("%Y-%m")
         for number in range(1, 1000):
             place = self.path("done/archive", (month if number == 1 else f"{month}~{number}").encode())
-            os.makedirs(place, mode=0o700, exist_ok=True)
+            try:
+                os.makedirs(place, mode=0o700, exist_ok=True)
+            except (FileExistsError, NotADirectoryError):
+                raise Refused("done/archive is a receipt: `spoolrun clean --archive` gives it another name")
             try:
                 return move(self.path("done", job.name), os.path.join(place, job.name))
             except FileExistsError:

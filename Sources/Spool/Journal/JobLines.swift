@@ -25,10 +25,11 @@ struct JobLines: Sequence, IteratorProtocol {
       range: start..<position)
   }
 
+  /// Without a byte order mark, which would be no such behind another line.
   static func kept(of bytes: [UInt8], _ isKept: (JobLine) -> Bool) -> [UInt8] {
     bytes.withUnsafeBytes { all in
       var kept: [UInt8] = []
-      for line in JobLines(all) where isKept(line) { kept += all[line.range] }
+      for line in JobLines(all) where isKept(line) { kept += all[line.range].dropFirst(line.hasMark ? 3 : 0) }
       return kept
     }
   }
@@ -58,6 +59,9 @@ struct JobLine {
   /// Whether it has a zero: a power cut can leave zeros in place of a journal line. That line, and all behind it, did
   /// not happen.
   var hasZero: Bool { bytes.contains(0) }
+
+  /// A byte order mark in front.
+  var hasMark: Bool { number == 1 && bytes.starts(with: [0xEF, 0xBB, 0xBF]) }
 
   private static let heads = JournalKey.allCases.map { (key: $0, bytes: Array("\($0.rawValue):".utf8)) }
 
@@ -113,8 +117,7 @@ struct JobLine {
   private func decoded() throws(InvalidValue) -> String {
     var bytes = Array(bytes)
     if bytes.last == 0x0D { bytes.removeLast() }
-    // A byte order mark.
-    if number == 1, bytes.starts(with: [0xEF, 0xBB, 0xBF]) { bytes.removeFirst(3) }
+    if hasMark { bytes.removeFirst(3) }
     if bytes.contains(where: { ($0 < 0x20 && $0 != 0x09) || $0 == 0x7F }) {
       throw InvalidValue("control bytes: a job is plain text")
     }

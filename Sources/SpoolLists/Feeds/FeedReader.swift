@@ -68,7 +68,7 @@ final class FeedReader: XMLReader.Receiver {
   }
 
   private func choose(_ root: XMLReader.Element, _ line: Int) throws(Defect) {
-    let kinds: [any FeedVocabulary] = [ItemFeed.rss, ItemFeed.rdf, ItemFeed.atom, Docset()]
+    let kinds: [any FeedVocabulary] = [ItemFeed.rss(root.namespace), ItemFeed.rdf, ItemFeed.atom, Docset()]
     guard let kind = kinds.first(where: { $0.root == root.name && $0.namespaces.contains(root.namespace) }) else {
       throw Defect(
         line: line, reason: "<\(escaped(root.name.prefix(40)))> is neither RSS, Atom, a docset feed nor Metalink")
@@ -109,12 +109,15 @@ struct ItemFeed: FeedVocabulary {
   let dates: [String]
   let date: @Sendable (String) -> Timestamp?
   private var item = EnclosingItem()
+  /// Of Atom's links (RFC 4287 section 4.2.7.2).
+  private static let relations = ["enclosure", "http://www.iana.org/assignments/relation/enclosure"]
 
-  /// RSS 2.0 and its forerunners 0.91 and 0.92.
-  static let rss = ItemFeed(
-    format: .rss, namespaces: ["", "http://backend.userland.com/rss2"], itemPath: ["rss", "channel", "item"],
-    enclosure: "enclosure", links: ["url"], identity: "guid", dates: ["pubDate"],
-    date: { FeedDate.rss($0) ?? FeedDate.atom($0) })
+  /// RSS 2.0 and its forerunners 0.91 and 0.92. They have no namespace, but several are used for them.
+  static func rss(_ namespace: String) -> ItemFeed {
+    ItemFeed(
+      format: .rss, namespaces: ["", namespace], itemPath: ["rss", "channel", "item"], enclosure: "enclosure",
+      links: ["url"], identity: "guid", dates: ["pubDate"], date: { FeedDate.rss($0) ?? FeedDate.atom($0) })
+  }
 
   /// RSS 1.0 and 0.90, whose items are beside the channel and known by `rdf:about`, with enclosures of the module
   /// mod_enclosure (purl.oclc.org/net/rss_2.0/enc), or as RSS 2.0 has them.
@@ -145,7 +148,7 @@ struct ItemFeed: FeedVocabulary {
       item.add(attributes["url"]?.trimmedAsXML ?? "", from: element.base, attributes["type"], isMedia: true)
     }
     guard path == itemPath + [enclosure], let url = links.lazy.compactMap({ attributes[$0] }).first,
-      format != .atom || attributes["rel"] == "enclosure"
+      format != .atom || Self.relations.contains(attributes["rel"] ?? "")
     else { return }
     item.add(url.trimmedAsXML, from: element.base, attributes["type"])
   }

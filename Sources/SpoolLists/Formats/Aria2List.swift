@@ -26,6 +26,12 @@ struct Aria2List: LineFormat {
     return try Self.placed(finished, at: place)
   }
 
+  mutating func refuse(_ line: ListLine) throws(Defect) -> ListedJob? {
+    if line.content.utf8.first == UInt8(ascii: "#") { return nil }
+    defer { (job, name, skips) = (nil, nil, true) }
+    return line.isIndented ? nil : try Self.placed(job, at: name)
+  }
+
   mutating func finish() throws(Defect) -> ListedJob? {
     defer { (job, name) = (nil, nil) }
     return try Self.placed(job, at: name)

@@ -57,8 +57,9 @@ final class BagManifest {
     var lines = LineReader(ByteSource(file))
     do {
       var offset = 0
-      while let line = try lines.next()?.get() {
+      while let line = try lines.next() {
         defer { offset = lines.offset }
+        if let defect = line.defect { throw defect }
         if line.content.isEmpty { continue }
         guard let (digest, path) = Self.parse(line.text, algorithm) else {
           throw Defect(line: line.number, reason: "must be the \(algorithm.title) and the path of a file")

@@ -75,6 +75,16 @@ struct NativeList: LineFormat {
     return nil
   }
 
+  mutating func refuse(_ line: ListLine) throws(Defect) -> ListedJob? {
+    if line.content.utf8.first == UInt8(ascii: "#") {
+      try skip(ListLine(text: "#", number: line.number))
+      return nil
+    }
+    defer { block = .refused }
+    if case .url(let last, _) = block, LineLooks.isURL(line.content) { return try Self.job(last) }
+    return nil
+  }
+
   mutating func finish() throws(Defect) -> ListedJob? {
     defer { block = .none }
     switch block {

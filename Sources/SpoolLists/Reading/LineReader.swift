@@ -1,11 +1,13 @@
 internal import Glibc
 internal import Spool
 
-/// A line of a list, without its end: UTF-8 without control bytes other than tabs.
+/// A line of a list, without its end: UTF-8 without control bytes other than tabs, unless it has a defect.
 struct ListLine: Sendable {
   let text: String
   /// From 1.
   let number: Int
+  /// Why it cannot be read. Its text only shows what it may be.
+  var defect: Defect?
 
   var isIndented: Bool { text.utf8.first == 0x20 || text.utf8.first == 0x09 }
   var content: Substring { trimmed(text[...]) }
@@ -25,13 +27,9 @@ struct LineReader {
 
   init(_ source: ByteSource) { self.source = source }
 
-  /// The next line, or what is wrong with it; nil at the end. The last one need not end in a newline.
+  /// The next line; nil at the end. The last one need not end in a newline.
   /// - Throws: ``Defect`` where the rest cannot be read; ``SpoolError``.
-  mutating func next() throws -> Result<ListLine, Defect>? {
-    guard let bytes = try nextBytes() else { return nil }
-    let number = number
-    return Result { () throws(Defect) in ListLine(text: try Self.text(bytes, number), number: number) }
-  }
+  mutating func next() throws -> ListLine? { try nextBytes().map { Self.line($0, number) } }
 
   private mutating func nextBytes() throws -> ArraySlice<UInt8>? {
     var searched = position
@@ -70,16 +68,15 @@ struct LineReader {
     return line
   }
 
-  private static func text(_ line: ArraySlice<UInt8>, _ number: Int) throws(Defect) -> String {
-    var line = line
+  private static func line(_ bytes: ArraySlice<UInt8>, _ number: Int) -> ListLine {
+    var line = bytes
     if line.last == 0x0D { line.removeLast() }
     // A byte order mark.
     if number == 1, line.starts(with: [0xEF, 0xBB, 0xBF]) { line = line.dropFirst(3) }
-    if line.contains(where: { $0 < 0x20 && $0 != 0x09 || $0 == 0x7F }) {
-      throw Defect(line: number, reason: "control bytes: a list is plain text")
-    }
-    guard let text = String(validating: line, as: UTF8.self) else { throw Defect(line: number, reason: "not UTF-8") }
-    return text
+    let hasControls = line.contains { $0 < 0x20 && $0 != 0x09 || $0 == 0x7F }
+    if !hasControls, let text = String(validating: line, as: UTF8.self) { return ListLine(text: text, number: number) }
+    let defect = Defect(line: number, reason: hasControls ? "control bytes: a list is plain text" : "not UTF-8")
+    return ListLine(text: String(decoding: line, as: UTF8.self), number: number, defect: defect)
   }
 }
 

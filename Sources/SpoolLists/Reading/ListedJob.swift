@@ -61,7 +61,14 @@ package struct ListOptions: Sendable {
 protocol LineFormat {
   /// - Throws: ``Defect`` with the line's number.
   mutating func take(_ line: ListLine) throws(Defect) -> ListedJob?
+  /// Leaves out a line that cannot be read, and the job that it may belong to.
+  mutating func refuse(_ line: ListLine) throws(Defect) -> ListedJob?
   mutating func finish() throws(Defect) -> ListedJob?
+}
+
+extension LineFormat {
+  /// Each line is about a file of its own.
+  mutating func refuse(_ line: ListLine) -> ListedJob? { nil }
 }
 
 extension JobRequest {

@@ -19,7 +19,8 @@ struct XMLMender {
   }
   private var isLast = false
   private var mended: [UInt8] = []
-  private var open: [[UInt8]] = []
+  /// Each with the prefixes that have a namespace around it.
+  private var open: [(name: [UInt8], outer: Set<[UInt8]>)] = []
   private var hasRoot = false
   private var isInCDATA = false
   private var prefixes: Set<[UInt8]> = [Array("xml".utf8), Array("xmlns".utf8)]
@@ -55,7 +56,7 @@ struct XMLMender {
     let place =
       position < end
       ? "within a tag, a comment or a document type"
-      : isInCDATA ? "within CDATA" : open.last.map { "before </\(escaped($0.prefix(40)))>" }
+      : isInCDATA ? "within CDATA" : open.last.map { "before </\(escaped($0.name.prefix(40)))>" }
     if let place { throw Defect(line: text.place(position).line, reason: "XML: the text ends \(place)") }
   }
 
@@ -186,13 +187,14 @@ struct XMLMender {
   private mutating func takeEnd() -> Bool {
     guard let close = text.index(of: ">", from: position) else { return false }
     let name = Array(text[(position + 2)..<text.nameEnd(from: position + 2)])
-    if let depth = open.lastIndex(of: name) {
+    if let depth = open.lastIndex(where: { $0.name == name }) {
       if depth < open.count - 1 {
         note(
-          "</\(escaped(name.prefix(40)))>, where </\(escaped(open[open.count - 1].prefix(40)))> is missing",
+          "</\(escaped(name.prefix(40)))>, where </\(escaped(open[open.count - 1].name.prefix(40)))> is missing",
           at: position)
       }
-      for element in open[depth...].reversed() { mended += Array("</".utf8) + element + Array(">".utf8) }
+      for element in open[depth...].reversed() { mended += Array("</".utf8) + element.name + Array(">".utf8) }
+      prefixes = open[depth].outer
       open.removeSubrange(depth...)
     } else {
       note("</\(escaped(name.prefix(40)))> without a beginning", at: position)
@@ -210,6 +212,7 @@ struct XMLMender {
       return true
     }
     hasRoot = true
+    let outer = prefixes
     mended.append(UInt8(ascii: "<"))
     mended += tag.name
     for attribute in tag.attributes where !declaresNothing(attribute) { write(attribute) }
@@ -218,7 +221,7 @@ struct XMLMender {
       mended += Array(" xmlns:".utf8) + prefix + Array("=\"\(Self.nowhere)\"".utf8)
     }
     mended += Array((tag.isEmpty ? "/>" : ">").utf8)
-    if !tag.isEmpty { open.append(tag.name) }
+    if tag.isEmpty { prefixes = outer } else { open.append((tag.name, outer)) }
     return true
   }
 

@@ -1,5 +1,4 @@
 internal import Glibc
-internal import Spool
 
 /// The text of a feed while it is mended: a block, and what is left of the one before. Where it is looked through, the
 /// C library does it.

@@ -81,6 +81,16 @@ import Testing
     #expect(defect(feed).contains("xml:base"))
   }
 
+  @Test func `namespaces of RSS, and a relation of Atom written out`() throws {
+    let item = "<channel><item><enclosure url='http://h/a'/></item></channel>"
+    for name in ["http://backend.userland.com/rss2", "http://backend.userland.com/rss", "http://h/made-up"] {
+      #expect(try read("<rss xmlns='\(name)'>\(item)</rss>").map(\.urls) == [["http://h/a"]])
+    }
+    let link = "<link rel='http://www.iana.org/assignments/relation/enclosure' href='http://h/a'/>"
+    let feed = "<feed xmlns='http://www.w3.org/2005/Atom'><entry><id>1</id>\(link)</entry></feed>"
+    #expect(try read(feed).map(\.urls) == [["http://h/a"]])
+  }
+
   @Test(arguments: [nil, EntryFormat.docset]) func `a docset with mirrors`(format: EntryFormat?) throws {
     let urls = ["sanfrancisco", "newyork", "london"].map { "http://\($0).docs.example/feeds/Lua.tgz" }
     var docset = FeedEntry(identity: "Lua.tgz 5.4.7/2", urls: urls)

@@ -125,6 +125,25 @@ import Testing
     #expect(defect(text, ListOptions(format: .aria2)).hasPrefix(reason))
   }
 
+  /// Its place in the list tells what may be lost with it.
+  @Test(arguments: [
+    (ListFormat.aria2, "http://h/a\n out=x\nhttp://h/?\n out=y\nhttp://h/c", ["http://h/a\noutput: x", "http://h/c"]),
+    (.aria2, "http://h/a\n out=?\n checksum=md5=1\nhttp://h/c\n", ["http://h/c"]),
+    (.aria2, "http://h/a\n # ?\n out=x\n", ["http://h/a\noutput: x"]),
+    (.native, "http://h/a\nhttp://h/?\noutput: y\n\nhttp://h/c\n", ["http://h/a", "http://h/c"]),
+    (.native, "http://h/a\noutput: x\nsha256: ?\nsize: 5\n\nhttp://h/c\n", ["http://h/c"]),
+    (.native, "http://h/a\n# ?\noutput: x\n", ["http://h/a\noutput: x"]),
+    (.sums, "\(md5)  a\n\(md5)  ?\n", ["http://h/d/a\noutput: a\nmd5: \(md5)"]),
+  ])
+  func `a line that cannot be read changes no other job`(format: ListFormat, text: String, kept: [String]) throws {
+    for byte: UInt8 in [0xE9, 0x01] {
+      let bytes = text.utf8.map { $0 == UInt8(ascii: "?") ? byte : $0 }
+      let list = try ListReader(contents: bytes, ListOptions(format: format, base: "http://h/d"))
+      #expect(try jobs(list) == kept.map { "url: \($0)\n" })
+      #expect(list.problems.count == 1, "\(list.problems)")
+    }
+  }
+
   @Test func `checksums as programs print them`() throws {
     func job(_ name: String, _ digests: String, url: String? = nil) -> String {
       "url: http://h/d/\(url ?? name)\noutput: \(name)\n\(digests)\n"

@@ -21,6 +21,7 @@ import Testing
     ("<title>AT&T</title>", "line 1, byte 45: a raw &"), ("<title>&#1;</title>", "line 1, byte 43: &#1;, which"),
     ("<title>a < b</title>", "line 1, byte 45: a raw <"), ("\n\n<a>\u{1}</a>", "line 3, byte 4: a control character"),
     ("<itunes:x/>", "line 1, byte 36: the prefix itunes without a namespace"),
+    ("<a xmlns:i='y'><i:x/></a><i:x/>", "line 1, byte 61: the prefix i without a namespace"),
     ("<a b=c/>", "line 1, byte 41: an attribute without quotes"),
     ("<a b='1' b='2'/>", "line 1, byte 45: two attributes"),
     ("<a b/>", "line 1, byte 39: an attribute without a value"),

@@ -286,6 +286,13 @@ import Testing
     #expect(twice.withUnsafeBytes { JobText($0) }.request.isOffered && twice.count == once.count)
   }
 
+  /// Notepad writes it in front of the first line, behind which it would spoil the URL.
+  @Test func `a byte order mark does not come behind another line`() {
+    let relinking = Relinking(to: ["http://i/new"], shownURL: "http://i/new", isSame: false) { _ in nil }
+    let text = relinking.applied(to: [0xEF, 0xBB, 0xBF] + Array("output: x\nhttp://h/a\n".utf8))
+    #expect(String(decoding: text, as: UTF8.self) == "url: http://i/new\noutput: x\n")
+  }
+
   /// Whoever is told that it was not dropped drops it again.
   @Test func `a drop whose last flush fails is no drop`() throws {
     let fixture = try Fixture(
