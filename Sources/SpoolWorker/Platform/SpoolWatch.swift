@@ -50,11 +50,11 @@ final class SpoolWatch {
     var areDefaultsNew = false
   }
 
-  /// Readable when there is news; nil if the user has no inotify instances left.
-  nonisolated var descriptor: Int32? { queue?.descriptor }
   /// Why some changes are not reported: a limit of inotify(7) is reached.
   private(set) var limit: SpoolError?
-  private let queue: InotifyQueue?
+  /// Its descriptor is one that the loop watches.
+  private var queue: InotifyQueue?
+  private let begins: Int64
   private let spool: Spool
   private var directories: [Int32: Directory] = [:]
   private var rootWatch: Int32?
@@ -65,18 +65,23 @@ final class SpoolWatch {
   private let runsAll: Bool
 
   /// - Parameter runsAll: whether the worker runs whatever is dropped.
+  /// - Parameter delay: milliseconds before which nothing is watched. Linux takes 15 ms to close a queue that has
+  ///   watched anything, for which a worker that soon ends need not wait.
   /// - Throws: ``SpoolError``, but not where only a limit is reached.
-  init(_ spool: Spool, runsAll: Bool = true) throws(SpoolError) {
+  init(_ spool: Spool, runsAll: Bool = true, delay: Int64 = 0) throws(SpoolError) {
     (self.spool, self.runsAll) = (spool, runsAll)
-    do throws(SpoolError) { queue = try InotifyQueue(spool) } catch  where error.isInotifyLimit {
-      (queue, limit) = (nil, error)
-    }
+    begins = LoopExecutor.milliseconds() + delay
     try renew()
   }
 
   /// Watches what is not watched yet: at the start, and after a directory was removed and created again.
   func renew() throws(SpoolError) {
-    limit = queue == nil ? limit : nil
+    limit = nil
+    if queue == nil {
+      guard LoopExecutor.milliseconds() >= begins else { return }
+      do throws(SpoolError) { queue = try InotifyQueue(spool) } catch  where error.isInotifyLimit { limit = error }
+      if let queue { WorkerLoop.executor.watched.append(queue.descriptor) }
+    }
     let root = IN_CREATE | IN_MOVED_TO | IN_MOVE_SELF | IN_CLOSE_WRITE | IN_MOVED_FROM | IN_DELETE | IN_ONLYDIR
     rootWatch = try watch(nil, UInt32(root))
     directories = [:]
@@ -109,7 +114,10 @@ final class SpoolWatch {
   /// All changes since the last call. Does not wait.
   func read() -> News {
     var news = News()
-    guard let queue else { return news }
+    guard let queue else {
+      news.needsScan = limit == nil && LoopExecutor.milliseconds() >= begins
+      return news
+    }
     let size = 64 * 1024
     let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: size, alignment: 8)
     defer { buffer.deallocate() }

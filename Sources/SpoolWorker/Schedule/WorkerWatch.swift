@@ -15,9 +15,9 @@ extension Worker {
     prepare()
     keepPresence()
     let options = environment.options
-    let watch = try SpoolWatch(spool, runsAll: options.only == nil)
     let links = WorkerLoop.executor.surroundings.watchNetwork()
-    WorkerLoop.executor.watched = [watch.descriptor, links?.descriptor].compactMap(\.self)
+    WorkerLoop.executor.watched = links.map { [$0.descriptor] } ?? []
+    let watch = try SpoolWatch(spool, runsAll: options.only == nil, delay: options.endsWhenDone ? 500 : 0)
     noteLimit(of: watch)
     if !options.endsWhenDone { log(Event("watching", .info)) }
     var (outage, end) = (Outage(), WatchEnd(options))
