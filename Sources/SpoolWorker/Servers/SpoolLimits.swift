@@ -85,18 +85,25 @@ final class SpoolLimits {
       inHand.reserveCapacity(held.count + spare.count)
       for slot in held.values where slot.server == server { inHand.append(slot.number) }
       for slot in spare where slot.server == server { inHand.append(slot.number) }
-      // The end of the turn gives back what is spare.
-      if inHand.count > 1,
-        try wanted.answer(
-          to: server, at: now, for: Self.validity, { () throws(SpoolError) in try slots.isWanted(server) }),
-        try isOverShare(inHand.count, limit, slots)
+      var isWanted = false
+      if !inHand.isEmpty {
+        isWanted = try wanted.answer(to: server, at: now, for: Self.validity) { () throws(SpoolError) in
+          try slots.isWanted(server)
+        }
+      }
+      // Gives up what is more than its share.
+      while isWanted, try isOverShare(inHand.count, limit, slots),
+        let index = spare.firstIndex(where: { $0.server == server })
       {
-        return false
+        let slot = spare.remove(at: index)
+        inHand.removeAll { $0 == slot.number }
+        try slots.give(slot.number, of: server)
       }
       if let index = spare.firstIndex(where: { $0.server == server && $0.number < limit }) {
         taken = spare.remove(at: index)
         return true
       }
+      if isWanted, try isOverShare(inHand.count + 1, limit, slots) { return false }
       if let number = try slots.take(of: server, limit: limit, except: Set(inHand)) {
         taken = (server, number)
         waits[server] = nil
