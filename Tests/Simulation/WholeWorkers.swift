@@ -173,13 +173,20 @@ struct WholeWorkers {
     guard let files, programs?.hasTaken(id) != true else { return }
     if files.entries[payload(id)] == nil { oracle.blame(id, "is done without a payload") }
     if !world.disk.isDurable(payload(id), in: files) { oracle.blame(id, "is done, and its payload is not durable") }
-    let stated = receipt.bytes.withUnsafeBytes { JobText($0) }.journal.publication.verified?.digests[.crc32]
+    func publication(_ bytes: [UInt8]) -> Journal.Publication {
+      bytes.withUnsafeBytes { JobText($0) }.journal.publication
+    }
+    let said = publication(receipt.bytes)
+    let stated = said.verified?.digests[.crc32]
     if let stated, let bytes = files.entries[payload(id)]?.inode.bytes {
       var checksum = Checksum()
       bytes.withUnsafeBytes { checksum.update($0) }
       if "\(checksum)" != "\(stated)" { oracle.blame(id, "is done with \(checksum), not \(stated)") }
     }
-    if receipt.durableBytes != receipt.bytes { oracle.blame(id, "is done, and its receipt is not durable") }
+    // A line behind the receipt, of a move to done/ that failed, may be lost: another process's fsync told of it.
+    if receipt.durableBytes != receipt.bytes, said.done == nil || said.done != publication(receipt.durableBytes).done {
+      oracle.blame(id, "is done, and its receipt is not durable")
+    }
   }
 
   private func check(_ id: Int, _ inode: SimulatedDisk.Inode, _ what: String) {

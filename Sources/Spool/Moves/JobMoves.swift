@@ -70,23 +70,35 @@ extension JobMoves {
       {
         return
       }
-      try withdraw(claim, own)
+      if try !withdraw(claim, job, own) { for name in try names(of: old, job) { try spool.remove(name, of: old) } }
     }
     throw SpoolError(call: .rename, path: claim.display, errno: .noSuchFileOrDirectory)
   }
 
-  /// Removes a claim's file, also if somebody has just taken it to `tmp/` by mistake and gives it its name again.
-  private func withdraw(_ claim: Path, _ own: FileStatus) throws(SpoolError) {
+  /// Removes a claim's file, also where somebody has just moved it on, or has taken it to `tmp/` by mistake and gives it
+  /// its name again.
+  /// - Returns: false if it has had no name: somebody has moved it on and changed it, so the job goes on without `old`.
+  private func withdraw(_ claim: Path, _ job: JobName, _ own: FileStatus) throws(SpoolError) -> Bool {
+    var isGone = false
     for _ in 0..<50 {
-      try spool.remove(claim, of: own)
-      var isTaken = false
+      let names = try self.names(of: own, job)
+      for name in names where try spool.remove(name, of: own) { isGone = true }
+      var isTaken = !names.isEmpty
       for name in try spool.list(.tmp) where !isTaken {
         isTaken = try spool.status(.tmp, name)?.isSameFile(as: own) ?? false
       }
       guard isTaken else { break }
       Host.current.wait(milliseconds: 20)
     }
-    try spool.remove(claim, of: own)
+    return try spool.remove(claim, of: own) || isGone
+  }
+
+  private func names(of status: FileStatus, _ job: JobName) throws(SpoolError) -> [Path] {
+    var names: [Path] = []
+    for directory in Directory.ofJobs {
+      names += try spool.names(of: status, like: job, in: directory).map { Path(directory, $0) }
+    }
+    return names
   }
 }
 
@@ -103,7 +115,9 @@ extension JobMoves {
     switch origin {
     case .cur:
       if try completeMove(job, source, status) { return false }
-      try removeDropped(job, status)
+      // The rename from `new/` or `urgent/`, cut by a power failure: btrfs can have made the second name durable and
+      // kept the first, which goes. The claim may have got a number.
+      try removeFormer(of: job, status, in: Directory.allCases.filter(\.takesNewJobs))
       // A worker gave the claim back, and a crash cut that: the former claim's name goes.
       if try spool.names(of: status, like: job, in: .cur).count > 1 {
         if status.mayBeMoving(at: now) { return false }
@@ -170,12 +184,6 @@ extension JobMoves {
   /// number of links is about to change, and says nothing of other moves.
   func isBeingDropped(_ status: FileStatus, at now: Timestamp) -> Bool {
     !spool.kind.isLocal && status.links > 1 && status.mayBeMoving(at: now)
-  }
-
-  /// The rename from `new/` or `urgent/` into `cur/`, cut by a power failure: btrfs can have made the second name
-  /// durable and kept the first. The name that it was dropped by goes: the claim may have got a number.
-  private func removeDropped(_ job: JobName, _ status: FileStatus) throws(SpoolError) {
-    try removeFormer(of: job, status, in: Directory.allCases.filter(\.takesNewJobs))
   }
 
   /// A person's move into one of these directories, seen from the other name, which goes. If it was a move out of
