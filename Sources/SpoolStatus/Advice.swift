@@ -58,9 +58,7 @@ package enum ShellWords {
 
   /// One word, free of control characters.
   package static func quoted(_ bytes: [UInt8]) -> String {
-    let isPlain = bytes.allSatisfy { byte in
-      (0x30...0x39).contains(byte) || (0x41...0x5A).contains(byte & 0xDF) || Array("-._/:".utf8).contains(byte)
-    }
+    let isPlain = bytes.allSatisfy { isAlphanumeric($0) || "-._/:".utf8.contains($0) }
     let text = String(decoding: bytes, as: UTF8.self)
     if isPlain, !bytes.isEmpty { return text }
     if Array(text.utf8) == bytes, escaped(text) == text {

@@ -68,7 +68,7 @@ package final class SnapshotReader {
     }
     if receipts > 0 { snapshot.recent = try recent(done) }
     snapshot.free = spool.freeSpace()
-    snapshot.add(try readServers())
+    snapshot.add(try orNil(ServerFiles(spool).all(), on: .permissionDenied)?.flatMap(ServerStatus.all) ?? [])
     snapshot.explain()
     return snapshot
   }
@@ -253,10 +253,6 @@ package final class SnapshotReader {
   }
 
   /// None if this user may not read their files.
-  private func readServers() throws(SpoolError) -> [ServerStatus] {
-    try orNil(ServerFiles(spool).all(), on: .permissionDenied)?.flatMap(ServerStatus.all) ?? []
-  }
-
   // MARK: one job
 
   /// Reads one job. Returns nil if it has moved on, or if it is a standing order, which is added to the snapshot; and

@@ -1,5 +1,4 @@
 internal import Glibc
-internal import SystemPackage
 
 /// The lists of pieces in the spool's `pieces/`, by their digests. The text of a job proves its list, so it does not
 /// matter who has written there; and any number of jobs may have the same one.

@@ -1,6 +1,5 @@
 internal import CLinux
 internal import Glibc
-internal import SystemPackage
 
 /// What two mounts of one spool show each other. Found out by ``PeerTrial``.
 package struct PeerTraits: Sendable, Equatable {

@@ -201,7 +201,8 @@ package struct SumLine: Sendable, Equatable {
       text = style == .plain ? "\(path) \(digest)" : "\(digest.algorithm.tag) (\(path)) = \(digest)"
       return
     }
-    let escaped = Self.escaped(path)
+    // As GNU coreutils escape a name: a backslash at the start of the line shows it (sha256sum(1)).
+    let escaped = path.replacing { ["\\": "\\\\", "\n": "\\n", "\r": "\\r"][$0] }
     let mark = escaped == path ? "" : "\\"
     text = mark + (style == .plain ? "\(digest)  \(escaped)" : "\(digest.algorithm.tag) (\(escaped)) = \(digest)")
   }
@@ -211,11 +212,6 @@ package struct SumLine: Sendable, Equatable {
   private static func distinct(_ path: String) -> String {
     guard let first = path.utf8.first, "-;#* \t\\".utf8.contains(first) else { return path }
     return "./\(path)"
-  }
-
-  /// As GNU coreutils escape a name: a backslash at the start of the line shows it (sha256sum(1)).
-  private static func escaped(_ path: String) -> String {
-    path.replacing { ["\\": "\\\\", "\n": "\\n", "\r": "\\r"][$0] }
   }
 }
 
@@ -329,7 +325,7 @@ struct HashState: Sendable, Hashable {
     let name = parts[0].split(at: "/", omittingEmptySubsequences: false)
     guard parts.count == 2, name.count == 2, name[1] == Self.version,
       let algorithm = DigestAlgorithm(rawValue: String(name[0])), let kind = algorithm.kind,
-      let state = bytes(ofHexadecimal: parts[1])
+      let state = bytes(ofHexadecimal: Array(parts[1].utf8)[...])
     else { return nil }
     var digest = spoolrun_digest()
     guard spoolrun_digest_restore(&digest, kind, length, state.count, state) != 0 else { return nil }
@@ -339,8 +335,6 @@ struct HashState: Sendable, Hashable {
 }
 
 /// nil where `text` is anything but pairs of hexadecimal digits.
-func bytes(ofHexadecimal text: Substring) -> [UInt8]? { bytes(ofHexadecimal: Array(text.utf8)[...]) }
-
 func bytes(ofHexadecimal text: ArraySlice<UInt8>) -> [UInt8]? {
   guard text.count % 2 == 0, text.allSatisfy(isHexDigit) else { return nil }
   // `9` is 0x39, `A` is 0x41 and `a` is 0x61.

@@ -59,14 +59,7 @@ package struct ListProblems: Error, Sendable {
   /// The beginning of what the program that reads lists says. It has escaped what it quotes, but may have been taken
   /// over.
   package static func safe(_ reason: String) -> String {
-    var length = 0
-    var scalars = String.UnicodeScalarView()
-    for scalar in reason.unicodeScalars {
-      length += UTF8.width(scalar)
-      if length > longestReason { break }
-      scalars.append(scalar)
-    }
-    return withoutControls(String(scalars))
+    withoutControls(PayloadName.cut(Substring(reason), to: longestReason))
   }
 
   /// Whether it is more than, or another thing than, at an earlier look at the list. Where it is in the list, does not

@@ -150,7 +150,7 @@ package enum PayloadName {
   }
 
   /// The first `count` bytes of `text`, or fewer, so that no character is cut.
-  private static func cut(_ text: Substring, to count: Int) -> String {
+  static func cut(_ text: Substring, to count: Int) -> String {
     var length = 0
     var scalars = String.UnicodeScalarView()
     for scalar in text.unicodeScalars {

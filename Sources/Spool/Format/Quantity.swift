@@ -33,15 +33,17 @@ package func amount(_ text: some StringProtocol) -> UInt64? {
 
 /// A number of bytes, with k, M, G or T behind it for powers of 1024, as curl and wget count them.
 package func byteCount(_ text: some StringProtocol) -> UInt64? {
-  var digits = Substring(text)
-  var scale: UInt64 = 1
-  if let power = ["k": 10, "m": 20, "g": 30, "t": 40][digits.suffix(1).lowercasedASCII] {
-    scale = 1 << UInt64(power)
-    digits = digits.dropLast()
-  }
-  guard let number = decimal(digits) else { return nil }
-  let (bytes, overflow) = number.multipliedReportingOverflow(by: scale)
-  return overflow || bytes > UInt64(Int64.max) ? nil : bytes
+  let text = Substring(text)
+  let power = ["k": UInt64(10), "m": 20, "g": 30, "t": 40][text.suffix(1).lowercasedASCII]
+  return product(text, power.map { 1 << $0 }).flatMap { $0 <= UInt64(Int64.max) ? $0 : nil }
+}
+
+/// - Parameter unit: what the last character stands for; nil where it is a digit.
+private func product(_ text: Substring, _ unit: UInt64?) -> UInt64? {
+  guard let unit else { return decimal(text) }
+  guard let number = decimal(text.dropLast()) else { return nil }
+  let (product, overflow) = number.multipliedReportingOverflow(by: unit)
+  return overflow ? nil : product
 }
 
 /// `bytes` with the largest unit that keeps it exact; ``byteCount(_:)`` reads it back.
@@ -54,18 +56,10 @@ func byteCountText(_ bytes: UInt64) -> String {
 ///   - most: another maximum, in seconds.
 ///   - needsUnit: whether a bare number is refused: some would read it as days.
 package func duration(_ text: some StringProtocol, most: UInt64 = 31_536_000, needsUnit: Bool = false) -> Int? {
-  var digits = Substring(text)
-  var unit: UInt64 = 1
-  if let scale = ["s": UInt64(1), "m": 60, "h": 3600, "d": 86_400][String(digits.suffix(1))] {
-    unit = scale
-    digits = digits.dropLast()
-  } else if needsUnit {
-    return nil
-  }
-  guard let number = decimal(digits) else { return nil }
-  let (seconds, overflow) = number.multipliedReportingOverflow(by: unit)
-  guard !overflow, (1...most).contains(seconds) else { return nil }
-  return Int(seconds)
+  let text = Substring(text)
+  let unit = ["s": UInt64(1), "m": 60, "h": 3600, "d": 86_400][String(text.suffix(1))]
+  if needsUnit, unit == nil { return nil }
+  return product(text, unit).flatMap { (1...most).contains($0) ? Int($0) : nil }
 }
 
 /// `seconds` with the largest unit that keeps it exact; ``duration(_:)`` reads it back.

@@ -200,13 +200,7 @@ package struct MediaTypes: Sendable, Equatable {
 
   /// RFC 9110 section 5.6.2, except that an asterisk stands for all types.
   private static func isToken(_ text: Substring) -> Bool {
-    !text.isEmpty
-      && text.utf8.allSatisfy { byte in
-        switch byte {
-        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "0")...UInt8(ascii: "9"): true
-        default: "!#$%&'+-.^_`|~".utf8.contains(byte)
-        }
-      }
+    !text.isEmpty && text.utf8.allSatisfy { isAlphanumeric($0) || "!#$%&'+-.^_`|~".utf8.contains($0) }
   }
 }
 

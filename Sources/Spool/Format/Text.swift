@@ -143,14 +143,10 @@ package func hexadecimal(_ value: UInt64, digits: Int) -> String {
   return String(repeating: "0", count: max(0, digits - text.count)) + text
 }
 
-package func isHexDigit(_ byte: UInt8) -> Bool {
-  switch byte {
-  case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "a")...UInt8(ascii: "f"),
-    UInt8(ascii: "A")...UInt8(ascii: "F"):
-    true
-  default: false
-  }
-}
+package func isHexDigit(_ byte: UInt8) -> Bool { 0x30...0x39 ~= byte || 0x61...0x66 ~= byte | 0x20 }
+
+/// Letters and digits of ASCII.
+package func isAlphanumeric(_ byte: UInt8) -> Bool { 0x30...0x39 ~= byte || 0x61...0x7A ~= byte | 0x20 }
 
 /// Two hexadecimal digits for each byte, in lower case.
 func hexadecimal(_ bytes: ArraySlice<UInt8>) -> String {
@@ -168,11 +164,8 @@ func hexadecimal(_ bytes: ArraySlice<UInt8>) -> String {
 package func percentEncoded(_ text: String, keeping more: String) -> String {
   var bytes: [UInt8] = []
   for byte in text.utf8 {
-    switch byte {
-    case 0x61...0x7A, 0x41...0x5A, 0x30...0x39: bytes.append(byte)
-    case _ where more.utf8.contains(byte): bytes.append(byte)
-    default: bytes += [0x25] + hexadecimal(UInt64(byte), digits: 2).uppercased().utf8
-    }
+    let isKept = isAlphanumeric(byte) || more.utf8.contains(byte)
+    bytes += isKept ? [byte] : [0x25] + hexadecimal(UInt64(byte), digits: 2).uppercased().utf8
   }
   return String(decoding: bytes, as: UTF8.self)
 }

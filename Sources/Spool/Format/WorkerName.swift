@@ -63,14 +63,7 @@ package struct WorkerID: Hashable, Sendable {
   package static func isClean(_ host: String) -> Bool { clean(host) == host }
 
   static func clean(_ host: String) -> String {
-    let kept = host.utf8.prefix(40).map { byte in
-      switch byte {
-      case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-        UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"):
-        byte
-      default: UInt8(ascii: "_")
-      }
-    }
+    let kept = host.utf8.prefix(40).map { isAlphanumeric($0) || $0 == UInt8(ascii: "-") ? $0 : UInt8(ascii: "_") }
     return kept.isEmpty ? "localhost" : String(decoding: kept, as: UTF8.self)
   }
 }

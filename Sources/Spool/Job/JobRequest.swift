@@ -413,10 +413,6 @@ extension [HeaderLine] {
   }
 }
 
-private func isAlphanumeric(_ byte: UInt8) -> Bool {
-  (0x30...0x39).contains(byte) || (0x41...0x5A).contains(byte) || (0x61...0x7A).contains(byte)
-}
-
 /// The rate limit of a transfer by its priority and the time of day: the first clause that applies counts
 /// (spool.5, RATE LIMITS). If none applies, there is no limit.
 package struct RateRules: Sendable, Equatable {
@@ -430,9 +426,6 @@ package struct RateRules: Sendable, Equatable {
 
   /// In the order of the text: the first that applies counts.
   package let clauses: [Clause]
-
-  /// - Parameter clauses: the first that applies counts.
-  package init(_ clauses: [Clause]) { self.clauses = clauses }
 
   package init(bytesPerSecond: UInt64) { clauses = [Clause(bytesPerSecond: bytesPerSecond)] }
 

@@ -1,6 +1,5 @@
 internal import CLinux
 internal import Glibc
-internal import SystemPackage
 
 /// Drops many jobs with one flush for each group of them: all of a group are written in `tmp/`, made durable together,
 /// and moved to `new/`. One group is moved while the next one is written. If the process dies, at most two groups

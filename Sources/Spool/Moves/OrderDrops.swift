@@ -1,5 +1,4 @@
 internal import Glibc
-internal import SystemPackage
 
 /// The jobs that come of standing orders.
 extension Drops {

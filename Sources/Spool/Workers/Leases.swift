@@ -105,7 +105,9 @@ extension Leases {
     let beat = beat(of: status)
     if isOver(since: beat, now: now) { return nil }
     if let end = endOfLease(since: beat, now: now) { return end }
-    try beginLease(claim)
+    // The lease begins now: a heartbeat from the future, by a clock that was wrong, proves no life until then, and a
+    // living owner renews it.
+    try orNil(spool.touch(spool.system.open(spool.root, claim, O_RDONLY | Spool.jobFlags)), where: \.isGone)
     return now.seconds + length
   }
 
@@ -136,12 +138,6 @@ extension Leases {
   /// Seconds since this worker first saw the claim as it is.
   func silence(of claim: FileName, _ status: FileStatus) -> Int64 {
     spool.sights.withLock { $0.silence(of: claim, status.stamp, at: secondsSinceBoot()) }
-  }
-
-  /// Begins the lease now: a heartbeat from the future, by a clock that was wrong, proves no life until then, and a
-  /// living owner renews it.
-  private func beginLease(_ claim: Path) throws(SpoolError) {
-    try orNil(spool.touch(spool.system.open(spool.root, claim, O_RDONLY | Spool.jobFlags)), where: \.isGone)
   }
 
   /// Whether the owner of a claim has given no sign of life for a lease and still has its lock, so it was stopped and

@@ -162,12 +162,7 @@ package struct ServerFiles: Sendable {
   /// The name of a server's file: scheme, host and port with hyphens between them. Where the host is too long for a
   /// name, or has bytes that do not belong into one, digits distinguish the file.
   package static func name(of server: String) -> FileName {
-    let parts = server.utf8.split { byte in
-      switch byte {
-      case 0x30...0x39, 0x41...0x5A, 0x61...0x7A, 0x2E, 0x5F, 0x2D: false
-      default: true
-      }
-    }.map { String(Substring($0)) }
+    let parts = server.utf8.split { !isAlphanumeric($0) && !"._-".utf8.contains($0) }.map { String(Substring($0)) }
     let (name, longest) = (FileName(parts.joined(separator: "-")), FileName.maximumLength - 64)
     let isWhole = parts.count == 3 && server.exact == "\(parts[0])://\(parts[1]):\(parts[2])".exact
     if isWhole, name.bytes.count <= longest { return name }

@@ -84,11 +84,6 @@ package struct WorkerFiles {
     return try all().filter { leases.isAlive($0.owner, beat: $0.beat, now: now) }
   }
 
-  /// Why living workers start nothing, by what they say of themselves.
-  package func waits() throws(SpoolError) -> [WorkerReport.Wait] {
-    try living().flatMap { $0.report?.waits ?? [] }
-  }
-
   /// A living worker of version 0.2, which would give a job up for a key that it does not know. A user who may not look
   /// at the workers may drop all.
   func objector() throws(SpoolError) -> WorkerName? {
@@ -224,24 +219,13 @@ extension WorkerID {
   }
 
   private static func processNamespace() -> String? {
-    do throws(SpoolError) {
-      return String(decoding: try System().readLink(AT_FDCWD, Path("/proc/self/ns/pid")), as: UTF8.self)
-    } catch {
-      return nil
-    }
+    (try? System().readLink(AT_FDCWD, Path("/proc/self/ns/pid"))).map { String(decoding: $0, as: UTF8.self) }
   }
 
   private static func bootID() -> String {
     // Where there is no /proc, "unknown" counts as another boot each time.
-    do throws(SpoolError) {
-      let file = try System().open(AT_FDCWD, Path("/proc/sys/kernel/random/boot_id"), O_RDONLY)
-      var bytes = [UInt8](repeating: 0, count: 36)
-      let count = try bytes.withUnsafeMutableBufferPointer { (buffer) throws(SpoolError) in
-        try file.read(into: UnsafeMutableRawBufferPointer(buffer), at: 0)
-      }
-      return count == 36 ? String(decoding: bytes, as: UTF8.self) : "unknown"
-    } catch {
-      return "unknown"
-    }
+    let id = try? System().open(AT_FDCWD, Path("/proc/sys/kernel/random/boot_id"), O_RDONLY).read(first: 36)
+    guard let id, id.count == 36 else { return "unknown" }
+    return String(decoding: id, as: UTF8.self)
   }
 }

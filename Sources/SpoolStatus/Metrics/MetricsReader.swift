@@ -11,11 +11,7 @@ package struct MetricsReader {
   /// How many waiting jobs are read: one that was brought back has a journal.
   private static let waitingRead = 10_000
 
-  /// - Parameter now: by the clock of the file system; nil for what is known of it.
-  package init(_ spool: Spool, now: Timestamp? = nil) {
-    self.spool = spool
-    self.now = now ?? spool.now()
-  }
+  package init(_ spool: Spool) { (self.spool, now) = (spool, spool.now()) }
 
   /// - Parameter memory: from the last reading; it is brought up to date.
   /// - Throws: ``SpoolError``, EACCES if this user may not read one of the directories: the numbers would be wrong.

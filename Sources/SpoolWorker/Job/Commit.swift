@@ -219,7 +219,7 @@ struct Commit {
     let isNew = overwrites && claim.origin.takesNewJobs && journal.isEmpty
     let vouched = record(of: status.inode)
     let isUnsigned = !isSigned(fetched ?? vouched)
-    if !overwrites, !isOfPlan || isUnsigned, try await withdrawEarlierPayload() { return nil }
+    if !overwrites, !isOfPlan || isUnsigned, try await withdraw(plan.output, below: outputs) { return nil }
     let isOwn = status.isRegular && data?.isSameFile(as: status) == true && !isNew && isOfPlan
     if overwrites, !isOwn || isUnsigned {
       // The other job could not deliver any more what it has published.
@@ -259,10 +259,6 @@ struct Commit {
 
 /// A payload that a job has published and that its text, which was changed before the job was done, does not ask for.
 extension Commit {
-  /// Takes it back, if the file at the output is still exactly what the journal says that this job verified.
-  /// - Returns: false for any other file, and for the payload of a job that was done.
-  private func withdrawEarlierPayload() async throws -> Bool { try await withdraw(plan.output, below: outputs) }
-
   /// Takes back what waits for its delivery elsewhere than the job says now.
   func withdrawPayloadElsewhere() async throws {
     guard let there = claim.text.journal.publication.undelivered, let output = OutputPath(there.output),
@@ -273,6 +269,8 @@ extension Commit {
     _ = try await withdraw(output, below: former)
   }
 
+  /// Takes it back, if the file at the output is still exactly what the journal says that this job verified.
+  /// - Returns: false for any other file, and for the payload of a job that was done.
   private func withdraw(_ output: OutputPath, below outputs: CurrentOutputRoot) async throws -> Bool {
     guard let own = claim.text.journal.publication.own, try !wasDone(own),
       try outputs.opened().status(output)?.inode == own.part,

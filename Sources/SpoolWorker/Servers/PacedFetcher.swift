@@ -1,4 +1,3 @@
-internal import Spool
 internal import Transfer
 
 /// Holds requests back until it is their turn, where `defaults` say how often a server may be asked (`pace`), and

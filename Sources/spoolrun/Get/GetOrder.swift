@@ -1,5 +1,4 @@
 internal import Spool
-internal import SpoolStatus
 internal import SystemPackage
 
 /// Makes sure that the spool has the job of one file, ready to run.

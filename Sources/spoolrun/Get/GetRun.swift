@@ -72,7 +72,7 @@ struct GetRun {
         }
         if !hasSaidWhoRuns { output.sayThatAnotherWorkerRuns() }
         hasSaidWhoRuns = true
-        if running.isEmpty { progress.waits += try WorkerFiles(spool).waits() }
+        if running.isEmpty { progress.waits += try WorkerFiles(spool).living().flatMap { $0.report?.waits ?? [] } }
         output.update(progress)
         isStopped = self.isStopped(within: Self.interval)
       } else if runs == Self.mostRuns {
