@@ -160,6 +160,9 @@ final class Oracle {
     let isExchange = changes.allSatisfy { $0.inode != nil }
     let isReplaced = changes.allSatisfy { $0.inode == nil ? $0.directory === tmp : $0.directory === cur }
     if changes.count == 2, isExchange || isReplaced { exchanging.insert(world.currentName) }
+    // It may have to remove several names, one after the other.
+    if !changes.allSatisfy({ $0.inode == nil || $0.directory === tmp }) { withdrawing.remove(world.currentName) }
+    if changes.count == 2, isReplaced, !isExchange { withdrawing.insert(world.currentName) }
     checkName(changes)
     changes.forEach(checkHeld)
     for change in changes {
@@ -281,7 +284,7 @@ final class Oracle {
     let ids = Set(ids + new).union(suspects.keys)
     new = []
     let wrongs = Dictionary(uniqueKeysWithValues: ids.compactMap { id in wrong(with: id).map { (id, $0) } })
-    suspects = suspects.filter { wrongs[$0.key] != nil || exchanging.contains($0.value) }
+    suspects = suspects.filter { wrongs[$0.key] != nil || exchanging.union(withdrawing).contains($0.value) }
     for (id, what) in wrongs.sorted(by: { $0.key < $1.key }) {
       if isLast { blame(id, what) }
       let isTaken = directory(.tmp)?.entries.values.contains { self.id(of: $0.inode) == id } ?? false
@@ -291,7 +294,7 @@ final class Oracle {
         continue
       }
       // A job that was taken to `tmp/` by mistake comes back after its place is free again.
-      if name == world.currentName, !isTaken || exchanged[id] != name { blame(id, what) }
+      if name == world.currentName, !withdrawing.contains(name), !isTaken || exchanged[id] != name { blame(id, what) }
     }
   }
 
@@ -311,6 +314,7 @@ final class Oracle {
     }
     if dead == nil { exchanged = [:] }
     if let dead { exchanging.remove(dead.name) } else { exchanging = [] }
+    if let dead { withdrawing.remove(dead.name) } else { withdrawing = [] }
   }
   private var halved: Set<Int> = []
   private var exchanged: [Int: String] = [:]
@@ -320,6 +324,8 @@ final class Oracle {
   private var suspects: [Int: String] = [:]
   /// Whose last change has exchanged two names, or given a file in `tmp/` a claim's name.
   private var exchanging: Set<String> = []
+  /// Who has given a file in `tmp/` a claim's name, and has only removed names since.
+  private var withdrawing: Set<String> = []
 
   /// When everything has come to its end.
   func checkEnd() {
