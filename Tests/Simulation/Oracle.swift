@@ -303,13 +303,17 @@ final class Oracle {
   /// that job is lost: a known hole.
   ///
   /// Or it dies between its link and its unlink, while a worker gives the job a number: each name may be moved on.
+  ///
+  /// Where names cannot be exchanged, a link may begin just before a copy takes a claim's place. If the owner dies before
+  /// it has seen that, the job is there twice.
   private func excuse(_ dead: Process?) {
     if let dead, ["editor", "person", "refetcher"].contains(where: dead.name.hasPrefix) {
       for (id, found) in places() where found.count > 1 { halved.insert(id) }
     }
     for (id, name) in exchanged where dead == nil || dead?.name == name && suspects[id] == name { excused.insert(id) }
     // The job whose text is in the other one's place is there twice.
-    for (id, name) in suspects where exchanged.values.contains(name) && (dead == nil || dead?.name == name) {
+    for (id, name) in suspects
+    where (exchanged.values.contains(name) || withdrawing.contains(name)) && (dead == nil || dead?.name == name) {
       excused.insert(id)
     }
     if dead == nil { exchanged = [:] }
