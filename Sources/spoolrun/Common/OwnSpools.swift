@@ -337,11 +337,8 @@ struct MeantJobs {
   }
 
   func isAnyThere() throws(SpoolError) -> Bool {
-    var isThere = names.count > 1
-    for name in names where !isThere && name.isEntry {
-      isThere = try !JobSearch(spool).places(of: name).isEmpty
-      try Archive(spool).eachPath(named: [name]) { _, _ in isThere = true }
-    }
-    return isThere
+    guard names.count == 1, names[0].isEntry else { return names.count > 1 }
+    if try JobSearch(spool).place(of: names[0]) != nil { return true }
+    return try Archive(spool).contains(names[0])
   }
 }

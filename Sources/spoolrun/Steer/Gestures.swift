@@ -44,7 +44,9 @@ private struct GestureRun {
       if gesture == .retry, case .notFound(let elsewhere?) = outcome, elsewhere.directory == .done {
         fetchAgain(elsewhere)
       } else {
-        note(outcome, bytes: name == jobs.name ? text : name.bytes)
+        // A person should see which job is gone.
+        let isGuess = gesture == .cancel && jobs.names.count == 1 && name != jobs.name
+        note(outcome, bytes: name == jobs.name ? text : name.bytes, says: isGuess)
       }
     }
   }
@@ -108,13 +110,14 @@ private struct GestureRun {
     }
   }
 
-  private mutating func note(_ outcome: GestureOutcome, bytes: [UInt8]) {
+  private mutating func note(_ outcome: GestureOutcome, bytes: [UInt8], says: Bool = false) {
     switch outcome {
     case .moved(let place, _), .due(let place), .removed(let place): changed.insert(place.inode)
     case .unchanged, .ambiguous, .taken, .directory, .notFound, .restless: break
     }
     let report = GestureReport(outcome, of: gesture, name: bytes)
-    if report.isProblem { fail(report.text) } else if isVerbose { Terminal.print(report.text) }
+    if report.isProblem { return fail(report.text) }
+    if isVerbose { Terminal.print(report.text) } else if says { Terminal.say(report.text) }
   }
 
   /// Has a job that is done fetch its file again, if that is gone or not what the receipt says.
