@@ -115,9 +115,7 @@ struct JobLine {
     if bytes.last == 0x0D { bytes.removeLast() }
     // A byte order mark.
     if number == 1, bytes.starts(with: [0xEF, 0xBB, 0xBF]) { bytes.removeFirst(3) }
-    if bytes.contains(where: { ($0 < 0x20 && $0 != 0x09) || $0 == 0x7F }) {
-      throw InvalidValue("control bytes: a job is plain text")
-    }
+    if bytes.contains(where: isControl) { throw InvalidValue("control bytes: a job is plain text") }
     guard let text = String(validating: bytes, as: UTF8.self) else { throw InvalidValue("not UTF-8") }
     return text
   }

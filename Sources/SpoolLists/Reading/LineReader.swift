@@ -75,9 +75,7 @@ struct LineReader {
     if line.last == 0x0D { line.removeLast() }
     // A byte order mark.
     if number == 1, line.starts(with: [0xEF, 0xBB, 0xBF]) { line = line.dropFirst(3) }
-    if line.contains(where: { $0 < 0x20 && $0 != 0x09 || $0 == 0x7F }) {
-      throw Defect(line: number, reason: "control bytes: a list is plain text")
-    }
+    if line.contains(where: isControl) { throw Defect(line: number, reason: "control bytes: a list is plain text") }
     guard let text = String(validating: line, as: UTF8.self) else { throw Defect(line: number, reason: "not UTF-8") }
     return text
   }
