@@ -51,12 +51,6 @@ struct Wait: ParsableCommand {
     let jobs: [(Spool, [FileName]?)] =
       try all
       ? spools.map { ($0, nil) } : MeantJobs.by(names, in: spools, Directory.ofJobs).map { try Self.jobs($0, spools) }
-    for (spool, names) in jobs {
-      for name in names ?? [] {
-        guard try ExitStatus.reporting("wait", { try JobSearch(spool).isOrder(name) }) else { continue }
-        throw ExitStatus.refusal("\(name.display) is a subscription, which has no end", by: "wait")
-      }
-    }
     try JobsWaitedFor.wait(for: jobs, timeout: timeout)
   }
 
@@ -130,6 +124,11 @@ struct JobsWaitedFor {
   static func wait(for jobs: [(spool: Spool, names: [FileName]?)], timeout: String? = nil) throws {
     let end = timeout.flatMap { duration($0) }.map { Terminal.milliseconds() + Int64($0) * 1000 }
     try ExitStatus.reporting("wait") {
+      for (spool, names) in jobs {
+        for name in names ?? [] where try JobSearch(spool).isOrder(name) {
+          throw ExitStatus.refusal("\(name.display) is a subscription, which has no end", by: "wait")
+        }
+      }
       var all = try jobs.map { try JobsWaitedFor($0.spool, $0.names) }
       while true {
         for index in all.indices where !all[index].isOver { all[index].isOver = try all[index].look() }
