@@ -116,7 +116,9 @@ struct Get: ParsableCommand {
     else { return }
     var fetched = list
     list = try ListArguments.parse([])
-    let items = try GetPlan(urls: [url], list: list, output: output, given: job.given).items()
+    // The type is that of the list's files. What else is given holds for the list, too.
+    let given = job.given.filter { $0.key.name != "type" }
+    let items = try GetPlan(urls: [url], list: list, output: output, given: given).items()
     let status = try fetch(items, location)
     if status != .success { throw status.code }
     // It may have been done meanwhile.

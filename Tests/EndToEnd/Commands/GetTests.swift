@@ -109,14 +109,16 @@ import Testing
     let digest = hex8(independentCRC32(Array("payload\n".utf8)))
     let server = try ScriptedServer { request, reply in
       if request.target == "/404/list.sfv" { return try reply.respond("404 Not Found", body: []) }
-      let text = request.target.hasPrefix("/d/list.sfv") ? "a \(digest)\nb/c \(digest)\n" : "payload\n"
-      try reply.respond("200 OK", body: Array(text.utf8))
+      let isList = request.target.hasPrefix("/d/list.sfv")
+      let text = isList ? "a \(digest)\nb/c \(digest)\n" : "payload\n"
+      let type = "Content-Type: \(isList ? "text/plain" : "image/png")"
+      try reply.respond("200 OK", [type], body: Array(text.utf8))
     }
     let missing = try await get("--from", server.url("/404/list.sfv"), "-o", "set/")
     #expect(missing.status == .exited(1) && missing.errors.contains("set/list.sfv: http-404"), "\(missing)")
     #expect(fileStatus("\(here)/set/.spoolrun") == nil)
     for _ in 0..<2 {
-      let result = try await get("--from", server.url("/d/list.sfv?x=y"), "-o", "set/")
+      let result = try await get("--type", "image/png", "--from", server.url("/d/list.sfv?x=y"), "-o", "set/")
       #expect(result.status == .exited(0), "\(result)")
     }
     #expect(filesBelow("\(here)/set").sorted() == ["a", "b/c", "list.sfv"] && server.requests(for: "/d/a").count == 1)
