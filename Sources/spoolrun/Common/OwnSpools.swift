@@ -238,9 +238,10 @@ enum OwnSpools {
 struct FetchedPaths {
   private var known: [ExactText: [GetRecords.Fetched]] = [:]
 
-  /// The file of a path, or all files below a directory. By a mere name, one of a spool here is not meant: that has a
-  /// job of this name.
+  /// The file of a path, or all files below a directory; none for an empty path, as of a variable that is not set. By a
+  /// mere name, one of a spool here is not meant: that has a job of this name.
   mutating func files(at path: String) throws -> [GetRecords.Fetched] {
+    if path.isEmpty { return [] }
     let slash = path.utf8.lastIndex(of: UInt8(ascii: "/"))
     let place: String
     if isDirectory(path), let directory = try? realPath(path) {

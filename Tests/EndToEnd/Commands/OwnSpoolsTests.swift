@@ -128,6 +128,14 @@ import Testing
     #expect(try await command("verify").status == .exited(0) && fileStatus(spool) == nil)
   }
 
+  @Test func `an empty name is that of no file`() async throws {
+    let server = try await getList()
+    try writeFile("\(here)/a", [1])
+    let result = try await command("verify", "--refetch", "")
+    #expect(result.status == .exited(1) && result.output == "" && server.requests.count == 3, "\(result)")
+    #expect(try await command("explain", "").output == "" && bytes("a") == [1])
+  }
+
   @Test func `verify --refetch takes nothing else than what was fetched`() async throws {
     let asked = Counter()
     let server = try ScriptedServer { _, reply in
