@@ -236,12 +236,8 @@ enum ExitStatus: Int32 {
   }
 
   init(_ error: SpoolError) {
-    switch (error.call, error.errno) {
     // A failing disk has one status, whichever call finds it first.
-    case (_, .ioError): self = .inputOutput
-    case (.create, _), (.mkdir, _): self = .cannotCreate
-    default: self = .inputOutput
-    }
+    self = [.create, .mkdir].contains(error.call) && error.errno != .ioError ? .cannotCreate : .inputOutput
   }
 
   /// Does a part of a command, which ends where the spool fails: this says so, and what failed.
