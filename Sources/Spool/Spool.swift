@@ -115,6 +115,12 @@ package final class Spool: Sendable {
     } ?? false
   }
 
+  /// nil where the spool is gone: the last command of a get takes its own away.
+  @discardableResult
+  package func unlessGone<Value>(_ value: @autoclosure () throws(SpoolError) -> Value?) throws(SpoolError) -> Value? {
+    try orNil(value()) { isBesideFiles && $0.errno == .noSuchFileOrDirectory }
+  }
+
   /// The spool that the path leads to now; nil where there is none, or some of its directories are still missing, or
   /// where only `spoolrun get` may open one.
   /// - Throws: ``SpoolError``, EPERM where it belongs to another user than this one: whoever can move a spool away

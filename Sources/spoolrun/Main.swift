@@ -20,15 +20,18 @@ enum Main {
     if given.starts(with: ["prioritize"]) { given[0] = "prioritise" }
     ForeignOption.refuse(in: given)
     DashedName.refuse(in: given)
-    if let script = CompletionScript.asked(given) { return Terminal.print(script) }
-    if let complaint = Suggestion.complaint(about: given, commands: commands) { ExitStatus.exitOfUsage(complaint) }
-    // Returns only on success. Otherwise the command has exited with its own status.
-    do {
-      var command: any ParsableCommand = try defaultCommand(given, commands) ?? Spoolrun.parseAsRoot(given)
-      try command.run()
-    } catch {
-      end(given, error)
+    if let script = CompletionScript.asked(given) {
+      Terminal.print(script)
+    } else {
+      if let complaint = Suggestion.complaint(about: given, commands: commands) { ExitStatus.exitOfUsage(complaint) }
+      do {
+        var command: any ParsableCommand = try defaultCommand(given, commands) ?? Spoolrun.parseAsRoot(given)
+        try command.run()
+      } catch {
+        end(given, error)
+      }
     }
+    // A command that has failed has exited with its own status.
     if Terminal.hasOutputFailed { exit(ExitStatus.inputOutput.rawValue) }
   }
 
@@ -49,10 +52,12 @@ enum Main {
     return try? Run.parseAsRoot(arguments) as? Run
   }
 
-  /// Ends with the error's status. What is wrong with the arguments is said as all that is wrong, in a line.
-  private static func end(_ arguments: [String], _ error: any Error) -> Never {
-    let reason = Spoolrun.message(for: error)
-    guard Spoolrun.exitCode(for: error) == .validationFailure, !reason.isEmpty else { Spoolrun.exit(withError: error) }
+  /// Ends with the error's status, or prints the help or the version. What is wrong with the arguments is said as all
+  /// that is wrong, in a line.
+  private static func end(_ arguments: [String], _ error: any Error) {
+    let (reason, code) = (Spoolrun.message(for: error), Spoolrun.exitCode(for: error))
+    if code.isSuccess { return Terminal.print(reason) }
+    guard code == .validationFailure, !reason.isEmpty else { Spoolrun.exit(withError: error) }
     let isWord = reason.utf8.dropFirst().first.map { $0 > 0x60 } ?? false
     let text = isWord ? reason.prefix(1).lowercasedASCII + reason.dropFirst() : reason
     let command = arguments.first.flatMap { Spoolrun.commandNames.contains($0) ? "\($0) " : nil } ?? ""

@@ -5,8 +5,8 @@ extension Archive {
   /// Moves a receipt here.
   /// - Returns: the directory that has it now; nil if it is no longer in `done/` by this name.
   func take(_ receipt: FileName, doneAt time: Timestamp) throws(SpoolError) -> Path? {
-    for number in 1...JobSearch.mostTries {
-      let directory = Self.path(of: time, number)
+    for attempt in 1...JobSearch.mostTries {
+      let directory = Self.path(of: time, JobSearch.number(ofTry: attempt))
       do throws(SpoolError) {
         if try !move(receipt, to: directory) {
           try provide(directory)

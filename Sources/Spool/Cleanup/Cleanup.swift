@@ -158,8 +158,19 @@ package struct Cleanup {
   }
 
   private func cleanDone() throws(SpoolError) {
-    var roots: [ExactText: OutputRoot] = [:]
     var archived: [Path: Int] = [:]
+    let end = Result { () throws(SpoolError) in try cleanDone(&archived) }
+    // Also what was moved before an error.
+    if !isDry, !archived.isEmpty { try Archive(spool).flush(archived.keys) }
+    for (month, count) in archived.sorted(by: { $0.key.display < $1.key.display }) {
+      report(CleanupFinding(.archived, month, count: count))
+    }
+    try end.get()
+  }
+
+  /// - Parameter archived: counts the receipts that it moves, by their new directories.
+  private func cleanDone(_ archived: inout [Path: Int]) throws(SpoolError) {
+    var roots: [ExactText: OutputRoot] = [:]
     for name in try spool.list(.done) {
       let path = Path(.done, name)
       guard let status = try spool.status(.done, name) else { continue }
@@ -190,10 +201,6 @@ package struct Cleanup {
       if isToArchive, let time = publication.receiptTime, let month = try take(name, time) {
         archived[month, default: 0] += 1
       }
-    }
-    if !isDry, !archived.isEmpty { try Archive(spool).flush(archived.keys) }
-    for (month, count) in archived.sorted(by: { $0.key.display < $1.key.display }) {
-      report(CleanupFinding(.archived, month, count: count))
     }
   }
 

@@ -1,8 +1,9 @@
 internal import Glibc
 
 /// The receipts that `clean --archive` has moved out of `done/`: each is a file in a directory of its month, such as
-/// `done/archive/2026-11/NAME`. Where that name is taken, the directory is `2026-11~2`, and so on: a receipt keeps its
-/// name, and nothing there is ever replaced. Workers do not look here.
+/// `done/archive/2026-11/NAME`. Where that name is taken, the directory is `2026-11~2`, and so on
+/// (``JobSearch/number(ofTry:)``): a receipt keeps its name, and nothing there is ever replaced. Workers do not look
+/// here.
 package struct Archive: Sendable {
   static let directory = Path(.done, Spool.archiveName)
 

@@ -57,7 +57,7 @@ package struct JobSearch {
   package func meant(by text: FileName, in directories: [Directory]) throws(SpoolError)
     -> (names: [FileName], isUnclear: Bool)
   {
-    guard text.isEntry, try places(of: text).isEmpty else { return ([text], false) }
+    guard text.isEntry, try place(of: text) == nil, try !Archive(spool).contains(text) else { return ([text], false) }
     var all: Set<FileName> = []
     for directory in directories {
       for name in try spool.list(directory) {
@@ -70,7 +70,8 @@ package struct JobSearch {
       if !isPattern { return name.bytes.starts(with: text.bytes) }
       return Path(text).withCString { pattern in Path(name).withCString { fnmatch(pattern, $0, 0) == 0 } }
     }.sorted()
-    return found.isEmpty ? ([text], false) : (found, !isPattern && found.count > 1)
+    // It may have come meanwhile.
+    return found.isEmpty || all.contains(text) ? ([text], false) : (found, !isPattern && found.count > 1)
   }
 
   /// Whether a path leads to this spool.
@@ -164,14 +165,17 @@ package struct JobSearch {
   /// Where the job or standing order of this name is, whatever its state; nil where there is none. Claims count by
   /// their job's name.
   /// - Throws: ``SpoolError``, EACCES for a user who may only drop.
-  package func place(of name: JobName) throws(SpoolError) -> JobPlace? {
+  package func place(of name: JobName) throws(SpoolError) -> JobPlace? { try place(of: name.fileName) }
+
+  /// The same for a name that need not be a job's.
+  package func place(of name: FileName) throws(SpoolError) -> JobPlace? {
     // The most likely places first, which need no directory to be read. A job that moves meanwhile is found by one
     // of the two looks behind; one that has moved several times may have ended during the last of them.
     for directories in [
       [.done, .new, .urgent, .partial, .failed, .hold, .standing], Self.directories + [.standing],
       [.standing] + Self.directories.reversed(), [.partial, .failed, .done],
     ] {
-      if let place = try places(of: name.fileName, in: directories).first { return place }
+      if let place = try places(of: name, in: directories).first { return place }
     }
     return nil
   }

@@ -185,6 +185,9 @@ package func trimmed(_ text: Substring) -> Substring {
 
 package func isBlank(_ byte: UInt8) -> Bool { byte == 0x20 || byte == 0x09 }
 
+/// Whether no line of a job or a list has it.
+package func isControl(_ byte: UInt8) -> Bool { byte < 0x20 && byte != 0x09 || byte == 0x7F }
+
 extension [UInt8] {
   mutating func append(utf8Of text: String) {
     var text = text

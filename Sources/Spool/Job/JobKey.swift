@@ -107,8 +107,9 @@ package struct JobKey: Sendable {
 }
 
 extension JobRequest {
-  /// Takes in one value as a person gave it.
+  /// Takes in one value as a person gave it, which must be one line of a job.
   package mutating func set(_ key: JobKey, _ text: String) throws(Defect) {
+    if text.utf8.contains(where: isControl) { throw Defect(line: nil, reason: "\(key.name): contains control bytes") }
     try key.set(WrittenValue(text: String(trimmed(text[...]))), in: &self)
   }
 

@@ -118,9 +118,7 @@ struct JobLine {
     var bytes = Array(bytes)
     if bytes.last == 0x0D { bytes.removeLast() }
     if hasMark { bytes.removeFirst(3) }
-    if bytes.contains(where: { ($0 < 0x20 && $0 != 0x09) || $0 == 0x7F }) {
-      throw InvalidValue("control bytes: a job is plain text")
-    }
+    if bytes.contains(where: isControl) { throw InvalidValue("control bytes: a job is plain text") }
     guard let text = String(validating: bytes, as: UTF8.self) else { throw InvalidValue("not UTF-8") }
     return text
   }

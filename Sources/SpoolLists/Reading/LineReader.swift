@@ -73,7 +73,7 @@ struct LineReader {
     if line.last == 0x0D { line.removeLast() }
     // A byte order mark.
     if number == 1, line.starts(with: [0xEF, 0xBB, 0xBF]) { line = line.dropFirst(3) }
-    let hasControls = line.contains { $0 < 0x20 && $0 != 0x09 || $0 == 0x7F }
+    let hasControls = line.contains(where: isControl)
     if !hasControls, let text = String(validating: line, as: UTF8.self) { return ListLine(text: text, number: number) }
     let defect = Defect(line: number, reason: hasControls ? "control bytes: a list is plain text" : "not UTF-8")
     return ListLine(text: String(decoding: line, as: UTF8.self), number: number, defect: defect)

@@ -49,21 +49,24 @@ struct Add: ParsableCommand {
       }
       return try list.command(file, job).run(in: spool.open(for: .dropping), ifNew: new)
     }
-    let jobs = try GivenJob.checked(by: "add") {
+    let (pieces, requests) = try GivenJob.checked(by: "add") {
       let pieces = try pieceList()
-      return try files().map { urls in
-        var request = try jobRequest(urls, pieces)
-        if remoteName { request = try namedByServer(request) }
-        return (request: request, pieces: pieces, name: try jobName(request))
-      }
+      return (pieces, try files().map { try jobRequest($0, pieces) })
     }
     let spool = try spool.open(for: .dropping)
-    try AllowedSchemes(of: spool).check(jobs.flatMap { $0.request.urls.map(\.text) })
+    // A server is not asked by a scheme that the spool's worker refuses.
+    try AllowedSchemes(of: spool).check(requests.flatMap { $0.urls.map(\.text) })
+    let jobs = try GivenJob.checked(by: "add") {
+      try requests.map { request in
+        let request = remoteName ? try namedByServer(request, spool) : request
+        return (request: request, name: try jobName(request))
+      }
+    }
     if new || wait { try refuseUnreadable(spool, jobs.map(\.name)) }
     let dropped = try ExitStatus.reporting("the job cannot be dropped") {
       var dropped: [(job: FileName, isNew: Bool)] = []
       for job in jobs {
-        let drop = JobDrop(spool: spool, request: job.request, pieces: job.pieces, name: job.name)
+        let drop = JobDrop(spool: spool, request: job.request, pieces: pieces, name: job.name)
         dropped.append(try drop.run(ifNew: new))
       }
       if dropped.contains(where: \.isNew) { try MissingWorker.tell(of: spool) }
@@ -146,12 +149,10 @@ struct Add: ParsableCommand {
     return try GivenJob.name(name) ?? JobName(like: request.outputText(named: last) ?? "")
   }
 
-  private func namedByServer(_ request: JobRequest) throws -> JobRequest {
-    // A server is not asked by a scheme that the spool's worker refuses.
-    try AllowedSchemes(of: spool.open(for: .dropping)).check(request.urls.map(\.text))
+  private func namedByServer(_ request: JobRequest, _ spool: Spool) throws -> JobRequest {
     var named = request
     do {
-      let (defaults, network) = try networkDefaults()
+      let (defaults, network) = try networkDefaults(of: spool)
       // The person has written the scheme. Redirects lead to http and https only.
       let options = TransferOptions(protocols: Set(Scheme.allCases), network: network)
       named.output = try RemoteName.output(of: request.inheriting(defaults), options) { Terminal.error($0) }
@@ -164,10 +165,8 @@ struct Add: ParsableCommand {
   }
 
   /// The server may want to know who asks. Who may only drop jobs cannot read the defaults.
-  private func networkDefaults() throws(Defect) -> (JobRequest, NetworkOptions) {
-    guard let spool = try? spool.open(for: .dropping), let defaults = try? spool.defaults() else {
-      return (JobRequest(), NetworkOptions())
-    }
+  private func networkDefaults(of spool: Spool) throws(Defect) -> (JobRequest, NetworkOptions) {
+    guard let defaults = try? spool.defaults() else { return (JobRequest(), NetworkOptions()) }
     return (defaults, try defaults.networkOptions(of: spool) { _ in })
   }
 }

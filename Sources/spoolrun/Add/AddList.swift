@@ -49,9 +49,12 @@ struct AddList {
   /// - Parameter ifNew: whether to skip each job that the spool has already, as `--new` says.
   func run(in spool: Spool, ifNew: Bool) throws {
     do {
-      let account = try ExitStatus.reporting("the jobs cannot be dropped") { try add(to: spool, ifNew: ifNew) }
-      Terminal.print(account.text)
-      if account.added > 0 { try MissingWorker.tell(of: spool) }
+      let account = try ExitStatus.reporting("the jobs cannot be dropped") {
+        let account = try add(to: spool, ifNew: ifNew)
+        Terminal.print(account.text)
+        if account.added > 0 { try MissingWorker.tell(of: spool) }
+        return account
+      }
       if account.renamed.count > 0 {
         Terminal.error(
           "\(account.renamed.count) of them have a mark in their names, such as \(account.renamed.example), because "

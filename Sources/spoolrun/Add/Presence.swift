@@ -50,8 +50,10 @@ struct JobPresence {
     !Set(keys(of: left)).isDisjoint(with: keys(of: right))
   }
 
-  /// For each URL, and for the text of `resolve:`, bytes that any other request for the same job has, too.
+  /// For each URL, and for the text of `resolve:`, bytes that any other request for the same job has, too. A standing
+  /// order has none: it is no job.
   static func keys(of request: JobRequest) -> [[UInt8]] {
+    if request.isStandingOrder { return [] }
     let place = JobPlan.rootAndOutput(of: request)?.text ?? ""
     let sources = request.urls.map(\.text) + (request.resolve.map { ["resolve: \($0.text)"] } ?? [])
     return sources.map { Array("\($0)\n\(place)".utf8) }

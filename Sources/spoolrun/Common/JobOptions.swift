@@ -102,18 +102,13 @@ enum GivenJob {
 
 extension JobRequest {
   /// What the arguments of a command ask for.
-  /// - Throws: ``Defect`` for a value that its key refuses, or that would be two lines of a job.
+  /// - Throws: ``Defect`` for a value that its key refuses.
   /// - Parameter base: what is asked for besides.
   init(
     _ base: JobRequest = JobRequest(), urls: [String], given: [(key: JobKey, text: String)]
   ) throws(Defect) {
     self = base
-    for (key, text) in urls.map({ (JobKey.url, $0) }) + given {
-      if text.utf8.contains(where: { $0 == 0x0A || $0 == 0x0D }) {
-        throw Defect(line: nil, reason: "no value may contain a line break")
-      }
-      try set(key, text)
-    }
+    for (key, text) in urls.map({ (JobKey.url, $0) }) + given { try set(key, text) }
   }
 
   /// The job's text, read as a worker reads it.

@@ -104,7 +104,7 @@ enum OwnSpools {
     return try ExitStatus.reporting(escaped(directory)) {
       let beside = try look(in: parent)
       var found: [Left] = []
-      if case .own(let spool) = beside { found = try left(of: parent, in: spool) }
+      if case .own(let spool) = beside { found = try spool.unlessGone(left(of: parent, in: spool)) ?? [] }
       if found.isEmpty, let personal = try personal() { found = try left(of: parent, in: personal) }
       guard found.isEmpty, case .stranger(let reason) = beside else { return found }
       throw ExitStatus.refusal("nothing here to go on with: \(reason)", by: "get")
@@ -136,15 +136,18 @@ enum OwnSpools {
   static func fetched(into directory: String) throws -> [GetRecords.Fetched] {
     try ExitStatus.reporting("what was fetched into \(escaped(directory))") {
       guard let records else { return [] }
-      var newest: [ExactText: GetRecords.Fetched] = [:]
-      for one in try records.fetched(in: directory) { newest[one.done.receipt.output.exact] = one }
+      var own: [GetRecords.Fetched] = []
       if case .own(let spool) = try look(in: directory) {
-        try JobSearch(spool).eachJob(in: .done) { file in
+        func note(_ file: JobFile) {
           guard var one = GetRecords.Fetched(file.name, JobText(file.bytes)) else { return }
           one.isOfSpool = true
-          newest[one.done.receipt.output.exact] = one
+          own.append(one)
         }
+        try spool.unlessGone(JobSearch(spool).eachJob(in: .done, note))
       }
+      // Only now: before the spool goes, its receipts are noted.
+      var newest: [ExactText: GetRecords.Fetched] = [:]
+      for one in try records.fetched(in: directory) + own { newest[one.done.receipt.output.exact] = one }
       return newest.values.sorted { $0.done.receipt.output.exact < $1.done.receipt.output.exact }
     }
   }
@@ -238,9 +241,10 @@ enum OwnSpools {
 struct FetchedPaths {
   private var known: [ExactText: [GetRecords.Fetched]] = [:]
 
-  /// The file of a path, or all files below a directory. By a mere name, one of a spool here is not meant: that has a
-  /// job of this name.
+  /// The file of a path, or all files below a directory; none for an empty path, as of a variable that is not set. By a
+  /// mere name, one of a spool here is not meant: that has a job of this name.
   mutating func files(at path: String) throws -> [GetRecords.Fetched] {
+    if path.isEmpty { return [] }
     let slash = path.utf8.lastIndex(of: UInt8(ascii: "/"))
     let place: String
     if isDirectory(path), let directory = try? realPath(path) {
@@ -327,7 +331,8 @@ struct MeantJobs {
   ) throws(SpoolError) {
     (self.index, self.spool) = (index, spool)
     (directory, name) = try JobSearch(spool).splitClaim(text)
-    let meant = try JobSearch(spool).meant(by: name, in: directory.map { [$0] } ?? directories)
+    let places = directory.map { [$0] } ?? directories
+    let meant = try spool.unlessGone(JobSearch(spool).meant(by: name, in: places)) ?? (names: [name], isUnclear: false)
     names = meant.names
     if !meant.isUnclear, !isOne || names.count == 1 { return }
     let what = meant.isUnclear ? "begin so" : "are meant"
@@ -337,11 +342,8 @@ struct MeantJobs {
   }
 
   func isAnyThere() throws(SpoolError) -> Bool {
-    var isThere = names.count > 1
-    for name in names where !isThere && name.isEntry {
-      isThere = try !JobSearch(spool).places(of: name).isEmpty
-      try Archive(spool).eachPath(named: [name]) { _, _ in isThere = true }
-    }
-    return isThere
+    guard names.count == 1, names[0].isEntry else { return names.count > 1 }
+    if try spool.unlessGone(JobSearch(spool).place(of: names[0])) != nil { return true }
+    return try Archive(spool).contains(names[0])
   }
 }

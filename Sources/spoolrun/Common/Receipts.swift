@@ -62,10 +62,13 @@ struct ListedReceipt: Sendable {
     }
     if let found = try job(path) { return found }
     if isNamed || archived != nil { return nil }
-    // Of several of the name, the one that was archived last.
-    var last: Path?
-    try Archive(spool).eachPath(named: [name]) { path, _ in last = path }
-    return try last.flatMap { (path) throws(SpoolError) in try job(path) }
+    // Of several of the name, the newest. The number of its directory may be a random one.
+    var found: [(Path, JobText)] = []
+    try Archive(spool).eachPath(named: [name]) { (path, _) throws(SpoolError) in
+      if let one = try job(path) { found.append(one) }
+    }
+    func time(_ job: JobText) -> Int64 { job.journal.publication.receiptTime?.seconds ?? 0 }
+    return found.max { time($0.1) < time($1.1) }
   }
 }
 

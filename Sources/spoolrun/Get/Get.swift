@@ -116,9 +116,13 @@ struct Get: ParsableCommand {
     else { return }
     var fetched = list
     list = try ListArguments.parse([])
-    let items = try GetPlan(urls: [url], list: list, output: output, given: job.given).items()
+    // The type is that of the list's files. What else is given holds for the list, too.
+    let given = job.given.filter { $0.key.name != "type" }
+    let items = try GetPlan(urls: [url], list: list, output: output, given: given).items()
     let status = try fetch(items, location)
     if status != .success { throw status.code }
+    // It may have been done meanwhile.
+    if StopSignals.last != 0 { throw ExitStatus.waiting.after("stopped; the same command fetches the list's files") }
     let place = URLText(url).place
     fetched.base = fetched.base ?? place.utf8.lastIndex(of: UInt8(ascii: "/")).map { String(place[...$0]) }
     // "-" would be standard input.
@@ -132,7 +136,13 @@ struct Get: ParsableCommand {
   func fetch(_ items: [GetItem], _ location: String) throws -> ExitStatus {
     var items = items
     let mask = umask(0o077)
-    defer { umask(mask) }
+    // As they were: a signal ends the command as soon as it looks at other items.
+    var signalMask = sigset_t()
+    sigprocmask(SIG_BLOCK, nil, &signalMask)
+    defer {
+      umask(mask)
+      sigprocmask(SIG_SETMASK, &signalMask, nil)
+    }
     let place = try spool.map { try GetSpool.named($0) } ?? GetSpool.own(for: items, location)
     let status = try ExitStatus.reporting(escaped(place.spool.location)) {
       var (mistakes, found): ([JobName], [JobName]) = ([], [])
@@ -145,6 +155,7 @@ struct Get: ParsableCommand {
       let known = try order(items, in: place)
       // Until here a signal ends the command; the next one removes what it has left.
       let signals = try ExitStatus.reporting("cannot watch for signals") { try Terminal.stopSignals() }
+      defer { close(signals) }
       let run = GetRun(
         items, in: place.spool, options, signals: signals, progress,
         setsTimes: times, verbose ? .steps : quiet ? .failures : .results)

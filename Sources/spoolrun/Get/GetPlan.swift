@@ -113,6 +113,7 @@ struct GetPlan {
       }
       // Only the URL can give a name with blanks around it.
       let name = names.first??.exact == name.exact ? name : String(trimmed(name[...]))
+      if let reason = OutputPath.defect(of: name) { throw Defect(line: nil, reason: "output: \(reason)") }
       var placed = asked
       placed.setOutput(name)
       _ = try placed.readBack()

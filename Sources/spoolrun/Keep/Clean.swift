@@ -75,7 +75,7 @@ struct Clean: ParsableCommand {
     cleanup.keepDone = keepDone.flatMap(Self.seconds)
     cleanup.archive = archive.flatMap(Self.seconds)
     cleanup.readsJobs = true
-    try ExitStatus.reporting(escaped(spool.location)) { try cleanup.run() }
+    try ExitStatus.reporting(escaped(spool.location)) { _ = try spool.unlessGone(cleanup.run()) }
     isComplete = isComplete && areRemoved
   }
 

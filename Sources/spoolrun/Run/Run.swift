@@ -198,7 +198,6 @@ struct Run: ParsableCommand {
     // What a gate says may take long, and it may be closed.
     let libcurl = gate == nil && !unmeteredOnly ? LibcurlAhead(for: spool) : nil
     defer { libcurl?.finish() }
-    AllowedSchemes.note(AllowedSchemes.parse(protocols) ?? [], in: spool, isVerbose: verbose)
     var total = RunSummary()
     // A spool can be replaced by another at the same path: then a new worker starts there.
     let output = RunOutput(spool, progress, logFormat, isVerbose: verbose)
@@ -215,6 +214,7 @@ struct Run: ParsableCommand {
   /// - Throws: the exit status, after a message, if the worker cannot start.
   private func run(_ spool: Spool, _ signals: Int32, _ output: RunOutput, _ total: inout RunSummary) throws -> Spool? {
     let options = try workerOptions(spool)
+    AllowedSchemes.note(options.protocols, in: spool, isVerbose: verbose)
     let limit = spoolrun_raise_descriptor_limit(UInt64(options.mostDescriptors))
     guard limit >= options.descriptors else {
       throw ExitStatus.configuration.after(

@@ -85,7 +85,7 @@ struct Status: ParsableCommand {
   private func show(_ spool: Spool) throws(SpoolError) {
     if metrics || textfile != nil { return try writeMetrics(of: spool) }
     if watch { return try follow(spool) }
-    let snapshot = try SnapshotReader(spool, limit: readLimit).read()
+    guard let snapshot = try spool.unlessGone(SnapshotReader(spool, limit: readLimit).read()) else { return }
     Terminal.write(text(snapshot), to: STDOUT_FILENO)
     // The numbers are incomplete.
     if !snapshot.unreadable.isEmpty {
@@ -186,7 +186,7 @@ struct JobTelling {
       for (spool, reader) in readers {
         let stories = try ExitStatus.reporting(escaped(spool.location)) {
           let jobs = try MeantJobs.by(bytes, in: [spool], Directory.ofJobs)
-          return try jobs.names.compactMap { try reader.lines(of: $0, in: jobs.directory) }
+          return try jobs.names.compactMap { try spool.unlessGone(reader.lines(of: $0, in: jobs.directory)) }
         }
         for story in stories {
           Terminal.write((isFirst ? "" : "\n") + story.map { $0 + "\n" }.joined(), to: STDOUT_FILENO)

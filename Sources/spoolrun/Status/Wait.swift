@@ -51,12 +51,6 @@ struct Wait: ParsableCommand {
     let jobs: [(Spool, [FileName]?)] =
       try all
       ? spools.map { ($0, nil) } : MeantJobs.by(names, in: spools, Directory.ofJobs).map { try Self.jobs($0, spools) }
-    for (spool, names) in jobs {
-      for name in names ?? [] {
-        guard try ExitStatus.reporting("wait", { try JobSearch(spool).isOrder(name) }) else { continue }
-        throw ExitStatus.refusal("\(name.display) is a subscription, which has no end", by: "wait")
-      }
-    }
     try JobsWaitedFor.wait(for: jobs, timeout: timeout)
   }
 
@@ -71,13 +65,14 @@ struct Wait: ParsableCommand {
         let files = path("\(spool.location)/\(Directory.files.rawValue)")
         // Those that are not at their ends first, and those that were given up last.
         for directories: [Directory] in [[.new, .urgent, .cur, .partial, .cur, .hold], [.done], [.failed]] {
-          let found = try JobSearch(spool).firstJob(in: directories) { job in
+          func isMeant(_ job: JobText) -> Bool {
             let (receipt, asked) = (job.journal.publication.receipt, job.request)
             guard let output = receipt?.output ?? JobPlan.output(of: asked) else { return false }
             var root = receipt?.directory ?? files
             if receipt == nil, let named = asked.root { root = (try? NamedRoots(spool).target(of: named.text)) ?? root }
             return output.exact == name.exact || path("\(root)/\(output)").exact == place.exact
           }
+          let found = try spool.unlessGone(JobSearch(spool).firstJob(in: directories, where: isMeant))
           if let found { return (spool, [found.place.job]) }
         }
       }
@@ -130,6 +125,11 @@ struct JobsWaitedFor {
   static func wait(for jobs: [(spool: Spool, names: [FileName]?)], timeout: String? = nil) throws {
     let end = timeout.flatMap { duration($0) }.map { Terminal.milliseconds() + Int64($0) * 1000 }
     try ExitStatus.reporting("wait") {
+      for (spool, names) in jobs {
+        for name in names ?? [] where try spool.unlessGone(JobSearch(spool).isOrder(name)) == true {
+          throw ExitStatus.refusal("\(name.display) is a subscription, which has no end", by: "wait")
+        }
+      }
       var all = try jobs.map { try JobsWaitedFor($0.spool, $0.names) }
       while true {
         for index in all.indices where !all[index].isOver { all[index].isOver = try all[index].look() }
@@ -206,9 +206,7 @@ struct JobsWaitedFor {
   }
 
   private func isAnyJob(in directories: [Directory]) throws(SpoolError) -> Bool {
-    try orNil(JobSearch(spool).isAnyJob(in: directories, besidesOrders: true)) {
-      spool.isBesideFiles && $0.errno == .noSuchFileOrDirectory
-    } ?? false
+    try spool.unlessGone(JobSearch(spool).isAnyJob(in: directories, besidesOrders: true)) ?? false
   }
 
   private mutating func tell(_ name: FileName, _ what: String) {

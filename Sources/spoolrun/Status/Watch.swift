@@ -246,9 +246,9 @@ struct SnapshotSeries {
   let limit: Int
   var rates = RateBook()
 
-  /// - Returns: nil if the spool is gone: the last command of a get takes its own away.
+  /// - Returns: nil if the spool is gone.
   mutating func next() throws(SpoolError) -> SpoolSnapshot? {
-    try orNil(look()) { [spool] in spool.isBesideFiles && $0.errno == .noSuchFileOrDirectory }
+    try spool.unlessGone(look())
   }
 
   private mutating func look() throws(SpoolError) -> SpoolSnapshot {

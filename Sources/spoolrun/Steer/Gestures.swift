@@ -44,13 +44,15 @@ private struct GestureRun {
       if gesture == .retry, case .notFound(let elsewhere?) = outcome, elsewhere.directory == .done {
         fetchAgain(elsewhere)
       } else {
-        note(outcome, bytes: name == jobs.name ? text : name.bytes)
+        // A person should see which job is gone.
+        let isGuess = gesture == .cancel && jobs.names.count == 1 && name != jobs.name
+        note(outcome, bytes: name == jobs.name ? text : name.bytes, says: isGuess)
       }
     }
   }
 
-  func count(all directories: [Directory]) throws(SpoolError) -> Int {
-    try Steering(spool).jobs(for: gesture, in: directories).count
+  func jobs(in directories: [Directory]) throws(SpoolError) -> [(name: FileName, directory: Directory)] {
+    try spool.unlessGone(Steering(spool).jobs(for: gesture, in: directories)) ?? []
   }
 
   /// Performs the gesture on all jobs in `directories`, including those that move between them meanwhile. Repeats until
@@ -60,7 +62,7 @@ private struct GestureRun {
     var quietScans = 0
     for _ in 0..<20 where quietScans < 2 {
       var isQuiet = true
-      for (name, directory) in try Steering(spool).jobs(for: gesture, in: directories) {
+      for (name, directory) in try jobs(in: directories) {
         let key = FileName(Path(directory, name).bytes)
         if finished.contains(key) { continue }
         guard let outcome = try perform(name, in: directory) else {
@@ -101,20 +103,21 @@ private struct GestureRun {
   /// - Returns: nil, after a message, if the kernel does not let this one file be moved or removed (chattr(1)).
   private mutating func perform(_ name: FileName, in directory: Directory?) throws(SpoolError) -> GestureOutcome? {
     do throws(SpoolError) {
-      return try Steering(spool).perform(gesture, name, in: directory)
+      return try spool.unlessGone(Steering(spool).perform(gesture, name, in: directory)) ?? .notFound(elsewhere: nil)
     } catch  where gesture.directories.allSatisfy({ spool.concernsOneFile(error, in: $0) }) {
       fail("\(gesture.command): \(error)")
       return nil
     }
   }
 
-  private mutating func note(_ outcome: GestureOutcome, bytes: [UInt8]) {
+  private mutating func note(_ outcome: GestureOutcome, bytes: [UInt8], says: Bool = false) {
     switch outcome {
     case .moved(let place, _), .due(let place), .removed(let place): changed.insert(place.inode)
     case .unchanged, .ambiguous, .taken, .directory, .notFound, .restless: break
     }
     let report = GestureReport(outcome, of: gesture, name: bytes)
-    if report.isProblem { fail(report.text) } else if isVerbose { Terminal.print(report.text) }
+    if report.isProblem { return fail(report.text) }
+    if isVerbose { Terminal.print(report.text) } else if says { Terminal.say(report.text) }
   }
 
   /// Has a job that is done fetch its file again, if that is gone or not what the receipt says.
@@ -157,7 +160,7 @@ struct GestureOptions: ParsableArguments {
     try ExitStatus.reporting(gesture.command) {
       if let chosen {
         var count = 0
-        if confirm != nil { for run in runs { count += try run.count(all: chosen) } }
+        if confirm != nil { for run in runs { count += try run.jobs(in: chosen).count } }
         if let confirm, count > 0, !confirm(count) {
           runs[0].fail("nothing is changed")
         } else {
@@ -255,7 +258,7 @@ struct Retry: ParsableCommand {
     try ExitStatus.reporting("retry") {
       for spool in try options.spool.openAll() {
         var run = GestureRun(.retry, spool, isVerbose: options.verbose)
-        if try run.askAgain(server.lowercasedASCII) {
+        if try spool.unlessGone(run.askAgain(server.lowercasedASCII)) == true {
           isFound = true
           Terminal.say("\(escaped(server)) is asked again now")
           try MissingWorker.tell(of: spool)

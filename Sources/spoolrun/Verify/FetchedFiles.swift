@@ -83,6 +83,10 @@ struct FetchedFiles: Sendable {
         ends.append(ExitStatus(rawValue: status.rawValue) ?? .givenUp)
       }
     }
+    if ends.count < directories.count {
+      Terminal.error("stopped; the same command goes on with the other directories")
+      ends.append(.waiting)
+    }
     let bad = ends.filter { $0 != .success }
     if let worst = bad.first(where: { $0 == .givenUp }) ?? bad.first { throw worst.code }
   }

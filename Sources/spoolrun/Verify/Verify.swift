@@ -120,18 +120,19 @@ struct Verify: ParsableCommand {
   ) throws -> ([(spool: Spool, receipts: ReceiptList)], strangers: [String]) {
     if spools.isEmpty { return ([], names) }
     return try ExitStatus.reporting("the receipts") {
-      if names.isEmpty { return (try spools.map { ($0, try ReceiptList($0, named: nil)) }, []) }
       let isAboutGets = spool.spool == nil && SpoolOpening.isAboutGets
       var strangers: [String] = []
-      var wanted: [[FileName]] = spools.map { _ in [] }
+      var wanted: [[FileName]?] = spools.map { _ in names.isEmpty ? nil : [] }
       for (text, jobs) in zip(RawArguments.bytes(of: names), try MeantJobs.by(names, in: spools, [.done])) {
         if try isAboutGets && !jobs.isAnyThere() {
           strangers.append(String(decoding: text, as: UTF8.self))
         } else {
-          wanted[jobs.index] += jobs.directory ?? .done == .done ? jobs.names : [FileName(text)]
+          wanted[jobs.index]? += jobs.directory ?? .done == .done ? jobs.names : [FileName(text)]
         }
       }
-      let lists = try zip(spools, wanted).filter { !$1.isEmpty }.map { ($0, try ReceiptList($0, named: $1)) }
+      let lists = try zip(spools, wanted).filter { $1?.isEmpty != true }.compactMap { spool, names in
+        try spool.unlessGone(ReceiptList(spool, named: names)).map { (spool: spool, receipts: $0) }
+      }
       return (lists, strangers)
     }
   }

@@ -46,6 +46,19 @@ import Testing
     }
   }
 
+  @Test(arguments: ["standing/o", "cur/o:host.1.0000000a", "hold/o", "failed/o"])
+  func `a subscription is not the job that --new looks for, and has no end to wait for`(place: String) async throws {
+    let scene = try Scene()
+    #expect(mkdir(scene.spool.path("standing"), 0o700) == 0)
+    try writeFile(scene.spool.path(place), Array("https://a.example/x\nevery: 1h\n".utf8))
+    let wait = try await scene.spoolrun("add", "--new", "--wait", "--name", "o", "https://a.example/x")
+    #expect(wait.status == .exited(64) && wait.errors.contains("o is a subscription, which has no end"), "\(wait)")
+    #expect(try await scene.spoolrun("add", "--new", "https://a.example/x").output == "x\n")
+    try writeFile("\(scene.tools)/list", Array("https://a.example/x\noutput: y\n".utf8))
+    try scene.spool.drop("o2", "https://a.example/x\noutput: y\nevery: 1h\n")
+    #expect(try await scene.spoolrun("add", "--new", "--from", "\(scene.tools)/list").output == "1 added\n")
+  }
+
   @Test func `--new of what is new drops it, and the second time not`() async throws {
     let scene = try Scene()
     for _ in 1...2 {

@@ -189,6 +189,10 @@ import Testing
     expectLoss(try await full("add", "http://h/a"))
     #expect(spool.names("new") == ["a"])
     expectLoss(try await full("status"))
+    for option in ["--version", "--help", "--generate-completion-script=bash", "--generate-completion-script=fish"] {
+      expectLoss(try await full(option))
+    }
+    expectLoss(try await full("get", "--help"))
     expectLoss(try await full("status", "--watch"))
     expectLoss(try await full("cancel", "-v", "a"))
     #expect(spool.names("new") == [])

@@ -158,6 +158,23 @@ import Testing
     #expect(scene.spool.places(of: "x") == ["new/x"])
   }
 
+  @Test func `a job whose receipt is archived is not the one that begins so`() async throws {
+    let scene = try Scene()
+    let text = Array("https://a.example/x\n".utf8)
+    for directory in ["done/archive", "done/archive/2026-11"] {
+      try #require(mkdir(scene.spool.path(directory), 0o700) == 0)
+    }
+    for place in ["done/archive/2026-11/data", "failed/data~2"] { try writeFile(scene.spool.path(place), text) }
+    for command in ["cancel", "hold", "retry"] {
+      let result = try await scene.spoolrun(command, "data")
+      #expect(result.status == .exited(1) && result.errors == "spoolrun: data: no such job\n", "\(result)")
+    }
+    #expect(try await scene.spoolrun("explain", "data").output.hasPrefix("data: done"))
+    #expect(try await scene.spoolrun("wait", "data").status == .exited(0))
+    #expect(scene.spool.places(of: "data~2") == ["failed/data~2"])
+    #expect(try await scene.spoolrun("cancel", "data~").status == .exited(0))
+  }
+
   @Test func `names are bytes, and cannot steer a terminal`() async throws {
     let scene = try Scene()
     let result = try await scene.shell(

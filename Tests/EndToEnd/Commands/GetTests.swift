@@ -109,14 +109,16 @@ import Testing
     let digest = hex8(independentCRC32(Array("payload\n".utf8)))
     let server = try ScriptedServer { request, reply in
       if request.target == "/404/list.sfv" { return try reply.respond("404 Not Found", body: []) }
-      let text = request.target.hasPrefix("/d/list.sfv") ? "a \(digest)\nb/c \(digest)\n" : "payload\n"
-      try reply.respond("200 OK", body: Array(text.utf8))
+      let isList = request.target.hasPrefix("/d/list.sfv")
+      let text = isList ? "a \(digest)\nb/c \(digest)\n" : "payload\n"
+      let type = "Content-Type: \(isList ? "text/plain" : "image/png")"
+      try reply.respond("200 OK", [type], body: Array(text.utf8))
     }
     let missing = try await get("--from", server.url("/404/list.sfv"), "-o", "set/")
     #expect(missing.status == .exited(1) && missing.errors.contains("set/list.sfv: http-404"), "\(missing)")
     #expect(fileStatus("\(here)/set/.spoolrun") == nil)
     for _ in 0..<2 {
-      let result = try await get("--from", server.url("/d/list.sfv?x=y"), "-o", "set/")
+      let result = try await get("--type", "image/png", "--from", server.url("/d/list.sfv?x=y"), "-o", "set/")
       #expect(result.status == .exited(0), "\(result)")
     }
     #expect(filesBelow("\(here)/set").sorted() == ["a", "b/c", "list.sfv"] && server.requests(for: "/d/a").count == 1)
@@ -276,17 +278,20 @@ import Testing
   }
 
   /// What it leaves, the next one removes.
-  @Test(arguments: [SIGINT, SIGTERM])
-  func `a signal ends it while it compares a large file with its receipt`(signal: Int32) async throws {
-    let server = try simpleServer()
-    #expect(try await get(server.url("/a")).status == .exited(0))
+  @Test(arguments: [SIGINT, SIGTERM], [true, false])
+  func `a signal ends it while it compares a large file with its receipt`(
+    signal: Int32, isOfList: Bool
+  ) async throws {
+    let server = try listServer()
+    let arguments = isOfList ? ["--from", server.url("/list.sfv")] : [server.url("/a")]
+    #expect(try await start(arguments).result().status == .exited(0))
     let record = "\(personal)/got/\(try #require(names(in: "\(personal)/got").first))"
     let text = String(decoding: try readFile(record), as: UTF8.self)
     // Sparse: it takes a minute and more to read it.
     let size = 1 << 39
     try #require(truncate("\(here)/a", size) == 0)
     try writeFile(record, Array(text.replacing("size=8 ", with: "size=\(size) ").utf8))
-    let command = try start([server.url("/a")])
+    let command = try start(arguments)
     let (inode, files) = (fileStatus("\(here)/a")?.st_ino, "/proc/\(command.processID)/fd")
     try await waitUntil("it reads the file") {
       names(in: files).contains { name in
@@ -298,8 +303,50 @@ import Testing
     let result = try await command.result()
     #expect(result.status == .killed(signal: signal), "\(result)")
     try #require(unlink("\(here)/a") == 0)
-    #expect(try await get(server.url("/a")).status == .exited(0))
-    #expect(names(in: here, isHiddenToo: true) == ["a"])
+    #expect(try await start(arguments).result().status == .exited(0))
+    #expect(names(in: here, isHiddenToo: true) == (isOfList ? ["a", "list.sfv"] : ["a"]))
+  }
+
+  /// A list with the file `a`, and everything else as by ``simpleServer(_:)``.
+  private func listServer() throws -> ScriptedServer {
+    let body = Array("payload\n".utf8)
+    return try ScriptedServer { request, reply in
+      let isList = request.target.hasSuffix("/list.sfv")
+      try reply.respond("200 OK", body: isList ? Array("a \(hex8(independentCRC32(body)))\n".utf8) : body)
+    }
+  }
+
+  /// The hook goes on when the command has heard the signal.
+  @Test(arguments: ["get", "verify"])
+  func `a command that was stopped begins with nothing else, even if its file has come`(name: String) async throws {
+    let server = try listServer()
+    var arguments = ["get", "--from", server.url("/list.sfv")]
+    if name == "verify" {
+      arguments = ["verify", "--refetch"] + ["1", "2"].map { "\(here)/\($0)/a" }
+      for number in ["1", "2"] {
+        #expect(try await get("-o", "\(number)/", server.url("/a")).status == .exited(0))
+        try writeFile("\(here)/\(number)/a", [1])
+      }
+    }
+    let requests = server.requests.count
+    let hooks = "\(home.path)/.config/spoolrun/hooks"
+    try await runTool(["/bin/mkdir", "-p", hooks])
+    let script = "trap '' TERM; : >'\(home.path)/began'; until test -e '\(home.path)/go'; do sleep 0.05; done"
+    try writeFile("\(hooks)/done", Array("#!/bin/sh\n\(script)\n".utf8))
+    try #require(chmod("\(hooks)/done", 0o700) == 0)
+    let command = try startSpoolrun(arguments, environment: environment, directory: here)
+    try await waitUntil("the hook runs") { fileStatus("\(home.path)/began") != nil }
+    command.send(signal: SIGTERM)
+    try await waitUntil("it has heard it") {
+      let status = try? readFile("/proc/\(command.processID)/status")
+      return status.map { String(decoding: $0, as: UTF8.self).contains("ShdPnd:\t0000000000000000") } ?? true
+    }
+    try writeFile("\(home.path)/go", [])
+    let result = try await command.result()
+    #expect(result.status == .exited(75) && result.errors.contains("stopped; the same command"), "\(result)")
+    #expect(server.requests.count == requests + 1, "\(result)")
+    if name == "get" { return #expect(names(in: here) == ["list.sfv"]) }
+    #expect(try bytes("1/a").count > 1 && bytes("2/a") == [1])
   }
 
   @Test func `no worker takes the spool of a get for its own`() async throws {

@@ -48,6 +48,19 @@ import Testing
     #expect(fetched.exitStatus == 64 && fetched.errors.contains("nothing is fetched"), "\(fetched)")
   }
 
+  @Test func `no option becomes two lines of a job`() async throws {
+    let (url, two) = ("http://127.0.0.1:9/x", "a\noverwrite: yes")
+    let list = ["--from", try file("\(url)\n")]
+    for arguments in [
+      ["get", "-o", "\(directory.path)/\(two)", url], ["get", "-o", "\(directory.path)/", "-H", "X: \(two)"] + list,
+      ["add", "-H", "X: \(two)"] + list, ["add", "-H", "X: a\u{7F}", url], ["subscribe", "--referer", two, url],
+    ] {
+      let result = try await spoolrun([arguments[0], "--spool", spool.root] + arguments.dropFirst())
+      #expect(result.exitStatus == 64 && result.errors.contains(": contains control bytes"), "\(arguments): \(result)")
+    }
+    #expect(["new", "partial", "failed", "standing"].flatMap { spool.names($0) } == [])
+  }
+
   @Test func `hosts beyond ASCII, encoded slashes and bytes block no list`() async throws {
     let list = try file("http://bücher.example/a\nhttp://h/o/images%2F0.png?alt=media\nhttp://h/caf%E9.pdf\n")
     #expect(try await add("--from", list).output == "3 added\n")

@@ -2,6 +2,9 @@ import Glibc
 import TestSupport
 import Testing
 
+@testable import Spool
+@testable import spoolrun
+
 /// Commands about jobs that name no spool, after gets that are not done; and jobs by parts of their names.
 @Suite struct OwnSpoolsTests: GetScene {
   let home: TemporaryDirectory
@@ -126,6 +129,14 @@ import Testing
     #expect(try bytes("a") == Array("payload\n".utf8) && bytes("d/c") == Array("payload\n".utf8))
     #expect(fileStatus("\(here)/a").map { $0.st_mode & 0o777 } == 0o600)
     #expect(try await command("verify").status == .exited(0) && fileStatus(spool) == nil)
+  }
+
+  @Test func `an empty name is that of no file`() async throws {
+    let server = try await getList()
+    try writeFile("\(here)/a", [1])
+    let result = try await command("verify", "--refetch", "")
+    #expect(result.status == .exited(1) && result.output == "" && server.requests.count == 3, "\(result)")
+    #expect(try await command("explain", "").output == "" && bytes("a") == [1])
   }
 
   @Test func `verify --refetch takes nothing else than what was fetched`() async throws {
@@ -271,6 +282,35 @@ import Testing
     let result = try await waiting.result()
     #expect(result.status == .exited(isDone ? 0 : 1), "\(result)")
     #expect(try await all.result().status == .exited(0))
+  }
+
+  /// Its last command takes it away while another command is about to look. That one waits for room in its pipe.
+  @Test func `a spool that goes meanwhile is passed over`() async throws {
+    try await leave()
+    let lines = """
+      mkfifo ../pipe; exec 3<>../pipe; head -c 65536 /dev/zero >&3
+      '\(try productPath("spoolrun"))' status >&3 & status=$!
+      until grep -q pipe_write /proc/$status/wchan; do sleep 0.05; done
+      rm -r ../elsewhere/.spoolrun; cat <&3 >../out & reader=$!
+      wait $status; echo "status $?"; kill $reader
+      """
+    let variables = testEnvironment.merging(environment) { $1 }.merging(["SPOOLRUN_SPOOL": ""]) { $1 }
+    let result = try await run(["/bin/bash", "-c", lines], environment: variables, directory: here)
+    #expect(result.output == "status 0\n" && result.errors == "", "\(result)")
+  }
+
+  @Test func `names are looked for in the spools that are there`() throws {
+    let (gone, other) = (try TemporarySpool(), try TemporarySpool())
+    try other.drop("ab", "https://host/ab\n")
+    let spools = try [gone, other].map { files in
+      try Spool(files.root, owner: WorkerID(host: "h", process: 1, tag: 1), boot: "b", isBesideFiles: true)
+    }
+    for directory in Directory.allCases { _ = rmdir(gone.path(directory.rawValue)) }
+    let jobs = try MeantJobs.by(Array("a".utf8), in: spools, Directory.ofJobs)
+    #expect(jobs.index == 1 && jobs.names == [FileName("ab")] && jobs.doubt == nil)
+    let none = try MeantJobs.by(Array("a".utf8), in: [spools[0]], Directory.ofJobs)
+    #expect(try none.names == [FileName("a")] && !none.isAnyThere())
+    try JobsWaitedFor.wait(for: [(spools[0], nil)])
   }
 
   @Test(arguments: ["", "old", "new"])

@@ -44,6 +44,13 @@ struct SayingTests {
     #expect(!silent.output.contains(words) && silent.errors == "", "\(silent)")
   }
 
+  @Test func `cancel says which job had a name that begins so`() async throws {
+    let spool = try TemporarySpool()
+    try writeFile(spool.path("new/far"), Self.job)
+    let (silent, said) = try await say("cancel fa --spool SPOOL", in: spool)
+    #expect(said.contains("new/far removed") && silent.status == .exited(0) && silent.errors == "", "\(said)")
+  }
+
   @Test func `commands in advice are for a shell`() async throws {
     let directory = try TemporaryDirectory()
     let missing = try await spoolrun("status", "a b", directory: directory.path)

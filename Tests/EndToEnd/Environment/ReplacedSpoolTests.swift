@@ -29,7 +29,7 @@ import Testing
 
   @Test(arguments: ["rm -rf", "mv"])
   func `the worker goes on with the new one`(_ gesture: String) async throws {
-    let worker = try startSpoolrun([spool.root])
+    let worker = try startSpoolrun(["--protocols", "http,sftp", spool.root])
     try await run("a", worker)
     for name in ["b", "c"] {
       let target = gesture == "mv" ? ["\(spool.root)-\(name)"] : []
@@ -37,6 +37,7 @@ import Testing
       try await make()
       try await run(name, worker)
       #expect(spool.names("done") == [name] && spool.payloads == [name])
+      #expect(try readFile(spool.path("protocols")) == Array("http,sftp\n".utf8), "for whoever adds to it")
     }
     let result = try await stop(worker)
     #expect(result.status == .exited(0), "\(result)")

@@ -1,3 +1,4 @@
+import Glibc
 import SystemPackage
 import TestSupport
 import Testing
@@ -35,5 +36,35 @@ import Testing
     cleanup.readsJobs = true
     try cleanup.run()
     #expect(found.sorted() == ["done/a stuck", "done/b missing"])
+  }
+
+  @Test func `a name that a month has often is archived all the same`() throws {
+    let fixture = try Fixture()
+    let months = ["2026-01"] + (2...110).map { "2026-01~\($0)" }
+    for name in ["archive"] + months.map({ "archive/\($0)" }) {
+      try #require(mkdir(fixture.files.path("done/\(name)"), 0o700) == 0)
+    }
+    for path in months.map({ "archive/\($0)/x" }) + ["x"] {
+      try writeFile(fixture.files.path("done/\(path)"), Array(Self.receipt.utf8))
+    }
+    var cleanup = Cleanup(fixture.spool) { _ in }
+    cleanup.archive = 0
+    try cleanup.run()
+    #expect(fixture.files.names("done") == ["archive"] && fixture.files.names("done/archive").count == 111)
+  }
+
+  @Test func `what was archived before an error is durable, and told`() throws {
+    // Of the first receipt the first fails as well, because the month has no directory.
+    let renames = Counter()
+    let probe = Probe { $0.kind == .rename && renames.next() == 3 ? .fail(.ioError) : nil }
+    let fixture = try Fixture(hook: probe)
+    for name in ["a", "b"] { try writeFile(fixture.files.path("done/\(name)"), Array(Self.receipt.utf8)) }
+    var found: [String] = []
+    var cleanup = Cleanup(fixture.spool) { found.append("\($0.place) \($0.kind)") }
+    cleanup.archive = 0
+    #expect(throws: SpoolError.self) { try cleanup.run() }
+    #expect(found.last == "done/archive/2026-01 archived")
+    let failed = try #require(probe.calls.lastIndex { $0.kind == .rename })
+    #expect(probe.calls[failed...].contains { $0.kind == .fsync && $0.path == "done/archive/2026-01" })
   }
 }

@@ -28,15 +28,22 @@ import Testing
     #expect(claims.current == 2 && parked.current >= 2)
   }
 
-  /// - Parameter moves: where the job goes right before a directory is opened for the first time.
-  private func search(_ text: String, at place: String, _ moves: [String: String]) throws -> JobSearch {
+  /// - Parameters:
+  ///   - moves: where the job goes right before a directory is opened, or a file looked at, for the first time.
+  ///   - others: the places of other jobs, which stay there.
+  private func search(
+    _ text: String, at place: String, _ moves: [String: String], others: [String] = []
+  ) throws -> JobSearch {
     let files = try TemporarySpool()
-    try #require(mkdir(files.path("standing"), 0o700) == 0)
-    try writeFile(files.path(place), Array(text.utf8))
+    for name in ["standing", "done/archive", "done/archive/2026-11"] {
+      try #require(mkdir(files.path(name), 0o700) == 0)
+    }
+    for path in [place] + others { try writeFile(files.path(path), Array(text.utf8)) }
     let now = Mutex(place)
     let opened = Mutex<Set<String>>([])
     let hook = Probe { call in
-      guard call.kind == .open, let target = moves[call.path], opened.withLock({ $0.insert(call.path).inserted })
+      guard call.kind == (call.path.contains("/") ? .stat : .open), let target = moves[call.path],
+        opened.withLock({ $0.insert(call.path).inserted })
       else { return nil }
       now.withLock { place in
         _ = rename(files.path(place), files.path(target))
@@ -57,5 +64,14 @@ import Testing
   @Test func `a job that begins its next attempt during the look is found`() throws {
     let search = try search("https://host/a\n", at: "partial/a", ["partial": "cur/a:alpha.1.00000002"])
     #expect(try search.firstJob { _ in true }?.place.display == "cur/a:alpha.1.00000002")
+  }
+
+  /// - Parameter target: where the job goes right before it is looked for in the directory.
+  @Test(arguments: [("partial", "cur/a:alpha.1.00000002"), ("done", "done/archive/2026-11/a"), ("done", "new/a")])
+  func `the whole name of a job is not the beginning of another's`(directory: String, target: String) throws {
+    let search = try search(
+      "https://host/a\n", at: "\(directory)/a", ["\(directory)/a": target], others: ["failed/a~2"])
+    let meant = try search.meant(by: FileName("a"), in: [.new, .urgent, .cur, .partial, .hold, .failed])
+    #expect(meant.names == [FileName("a")] && !meant.isUnclear)
   }
 }
