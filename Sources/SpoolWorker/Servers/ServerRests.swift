@@ -29,7 +29,11 @@ struct ServerRests: Equatable {
     var asked: Int64?
     /// A hash of the URL; nil for one with credentials of its own, which may be all that the server refuses.
     var url: UInt64?
+    /// Of a server that redirects led to: this one has answered.
+    var isOfOther = false
 
+    /// Whether it counts for all jobs, whichever URL has it.
+    fileprivate var isBelieved: Bool { cause != .asked && !isOfOther }
     /// It says nothing of when to come again.
     fileprivate var isUntimed: Bool { cause != .broken && asked == nil }
   }
@@ -72,10 +76,12 @@ struct ServerRests: Equatable {
 
     /// A hash of the URL that alone said so; 0 if it has credentials of its own; nil once another one said it, too.
     var onlyURL: UInt64? { isBelieved ? nil : url ?? 0 }
+    /// The servers fail that redirects lead to.
+    var isOfOther: Bool { cause == .broken && !isBelieved }
 
     fileprivate init(_ fault: Fault, at now: Int64) {
       (cause, code, reason, until, since, failed) = (fault.cause, fault.code, fault.reason, now, now, now)
-      (url, isBelieved) = (fault.url, fault.cause != .asked)
+      (url, isBelieved) = (fault.url, fault.isBelieved)
     }
   }
 
@@ -194,7 +200,9 @@ struct ServerRests: Equatable {
   /// Whether a job gives up on this way: as long as it is patient, and as there is the job, its server has answered
   /// nobody, and a probe has just failed. A proxy is this host's own, and never given up.
   func isAway(_ way: Way, _ patience: Patience, at now: Int64) -> Bool {
-    guard let key = way.first, let rest = rests[key], rest.probe == nil, now < rest.until else { return false }
+    guard let key = way.first, let rest = rests[key], rest.probe == nil, now < rest.until, !rest.isOfOther else {
+      return false
+    }
     let answered = answered(key) ?? .min
     let isUnknown = rest.code == FailureCode.resolve.rawValue && answered < rest.since && lastAnswer > rest.since
     let longest = isUnknown ? min(patience.milliseconds, Self.longestForUnknownName) : patience.milliseconds
@@ -203,7 +211,7 @@ struct ServerRests: Equatable {
 
   /// The failures of a job show that its server was away before that was noted.
   mutating func noteFailure(_ key: String, since: Int64) {
-    if let rest = rests[key] { rests[key]?.since = min(rest.since, since) }
+    if let rest = rests[key], !rest.isOfOther { rests[key]?.since = min(rest.since, since) }
   }
 
   // MARK: what jobs find
@@ -222,17 +230,19 @@ struct ServerRests: Equatable {
       rest.isSudden = fault.isUntimed && answered(key).map { now - $0 < Self.shortest } ?? false
       rest.until = now + duration(key, rest, fault, jitter)
       rests[key] = rest
-      if fault.cause != .unreachable, !Self.isProxy(key) { slowDown(key, fault, running, at: now) }
+      if fault.cause != .unreachable, !fault.isOfOther, !Self.isProxy(key) { slowDown(key, fault, running, at: now) }
       return (rest.until, true)
     }
     // Its own URL says nothing new.
     if fault.cause == .asked, let url = fault.url, rest.cause == .asked, url != rest.url { rest.isBelieved = true }
     let isProbe = rest.probe == id
     if isProbe {
+      // It answered in between.
+      if rest.isOfOther != fault.isOfOther { (rest.since, rest.failures) = (now, 0) }
+      if fault.cause != .asked || rest.cause != .asked { (rest.url, rest.isBelieved) = (fault.url, fault.isBelieved) }
       rest.failures += 1
       rest.failed = now
       (rest.cause, rest.code, rest.reason, rest.probe) = (fault.cause, fault.code, fault.reason, nil)
-      if fault.cause != .asked { rest.isBelieved = true }
     }
     // One that had begun before the rest shows only for how long the server asks.
     if isProbe || fault.asked != nil && rest.cause == .asked {

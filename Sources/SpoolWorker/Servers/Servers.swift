@@ -203,13 +203,15 @@ final class Servers {
     var random = HostRandom()
     let jitter = Double.random(in: 0...1, using: &random)
     guard let (until, isNew) = rests.failed(id, key, fault, running: running(server), at: now, jitter: jitter) else {
-      return isOfOther ? deferred(failure, by: server, claim, patience) : failure
+      guard fault.isOfOther, failure.isOfServer else { return failure }
+      return deferred(failure, by: server, until: nil, claim, patience)
     }
     if let since = claim.history.attempts.deferredSince {
       rests.noteFailure(key, since: moment(since))
     }
     if isNew { tellRest(key) }
     save(key)
+    if fault.isOfOther { return deferred(failure, by: server, until: until, claim, patience) }
     if rests.isAway(way, patience, at: now) {
       var failure = away(key)
       (failure.rest, failure.isServerAway) = (seconds(until: until), true)
@@ -233,12 +235,11 @@ final class Servers {
 
   /// The failure of a server that is not known by itself: it costs no attempt as long as the job is patient.
   private func deferred(
-    _ failure: Failure, by server: String, _ claim: Claim, _ patience: ServerRests.Patience
+    _ failure: Failure, by server: String, until end: Int64?, _ claim: Claim, _ patience: ServerRests.Patience
   ) -> Failure {
-    guard failure.isOfServer else { return failure }
     var failure = failure
     let waited = claim.history.attempts.deferredSince.map { now - moment($0) } ?? 0
-    failure.rest = ServerRests.shortestSeconds
+    failure.rest = end.map(seconds) ?? ServerRests.shortestSeconds
     guard waited > patience.milliseconds else { return failure }
     let (rest, reason) = (failure.rest, failure.reason)
     let time = durationText(Int(waited / 1000))
@@ -386,6 +387,7 @@ extension ServerRests.Fault {
     default: return nil
     }
     self.init(cause: cause, code: failure.label, reason: failure.reason)
+    self.isOfOther = isOfOther && cause == .broken
     asked = failure.retryAfter.map { Int64(clamping: $0) }
     let hasOwnLogin = mirror.parts.hasLogin || mirror.parts.isPathSecret || !request.headers.isEmpty
     if cause == .broken || !hasOwnLogin { url = mirror.parts.redacted.utf8.stableHash }

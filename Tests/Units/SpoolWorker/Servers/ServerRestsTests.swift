@@ -191,6 +191,32 @@ import Testing
     #expect(three == [false, false, true])
   }
 
+  /// What redirects lead to is perhaps one dropper's: the server that led there rests a minute at most, keeps its
+  /// transfers, and is not away, however many such URLs there are.
+  @Test(arguments: [nil, 86_400] as [Int64?]) func redirectsToDeadServers(asked: Int64?) throws {
+    var (rests, now) = (ServerRests(perHost: 8), Int64(0))
+    let patience = ServerRests.Patience(since: -999_000_000, milliseconds: 100_000)
+    for url in UInt64(0)..<30 {
+      rests.started(url, [Self.server])
+      var fault = fault(.broken, asked: asked, url: url)
+      fault.isOfOther = true
+      guard let end = rests.failed(url, Self.server, fault, running: 4, at: now, jitter: 0.5)?.until else { continue }
+      rests.noteFailure(Self.server, since: -999_000_000)
+      #expect(end - now <= 60_000 && !rests.isAway([Self.server], patience, at: now))
+      now = end
+    }
+    #expect(now > 300_000 && rests.bears(Self.server) == nil && rests.rests[Self.server]?.onlyURL != nil)
+    // It fails itself: from now on.
+    rests.started(99, [Self.server])
+    let first = fail(&rests, 99, fault(.unreachable), at: now)?.until
+    #expect(first == now + 10_000)
+    #expect(!rests.isAway([Self.server], patience, at: now))
+    // A rest that begins anew with one URL's word is believed no more than any other.
+    rests.started(100, [Self.server])
+    let second = fail(&rests, 100, fault(.asked, asked: 7200, url: 7), at: now + 10_000)?.until
+    #expect(second == now + 70_000)
+  }
+
   @Test func aNetworkThatChangesEndsWhatCouldNotBeReached() {
     var rests = ServerRests()
     _ = fail(&rests, 1, of: Self.proxy, fault(.unreachable), at: 0)
