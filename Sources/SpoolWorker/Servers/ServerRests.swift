@@ -58,7 +58,8 @@ struct ServerRests: Equatable {
     fileprivate(set) var failures = 1
     /// It answered a moment before, so that it has perhaps lost one connection only.
     fileprivate var isSudden = false
-    fileprivate var probe: UInt64?
+    /// The job whose turn it is to ask, and until when the others leave that to it.
+    fileprivate var probe: Probe?
     /// The URL that alone said so; nil once another one did.
     fileprivate var url: UInt64?
     fileprivate var isBelieved: Bool
@@ -74,6 +75,8 @@ struct ServerRests: Equatable {
       (self.url, isBelieved) = (url == 0 ? nil : url, url == nil)
     }
 
+    fileprivate func isProbed(at now: Int64) -> Bool { probe.map { now < $0.ends } ?? false }
+
     /// A hash of the URL that alone said so; 0 if it has credentials of its own; nil once another one said it, too.
     var onlyURL: UInt64? { isBelieved ? nil : url ?? 0 }
     /// The servers fail that redirects lead to.
@@ -83,6 +86,11 @@ struct ServerRests: Equatable {
       (cause, code, reason, until, since, failed) = (fault.cause, fault.code, fault.reason, now, now, now)
       (url, isBelieved) = (fault.url, fault.isBelieved)
     }
+  }
+
+  fileprivate struct Probe: Equatable {
+    let id: UInt64
+    let ends: Int64
   }
 
   /// What a server bears that has rested.
@@ -133,6 +141,8 @@ struct ServerRests: Equatable {
   private static let most = 1000
   /// Until a probe shows something, a job that must not wait for it looks again.
   private static let probeTime: Int64 = 10_000
+  /// For so long: it may read what is there first, or go on with another mirror, and ask this server hours later.
+  private static let longestProbe: Int64 = 120_000
   /// The most patience with a name that nobody knows, while other servers answer.
   private static let longestForUnknownName: Int64 = 86_400_000
 
@@ -157,7 +167,7 @@ struct ServerRests: Equatable {
     return way.contains { key in
       guard let rest = rests[key] else { return false }
       // Files have their times in seconds.
-      return rest.probe != nil || now < rest.until && (wanted ?? .min) < rest.failed - 999
+      return rest.isProbed(at: now) || now < rest.until && (wanted ?? .min) < rest.failed - 999
     }
   }
 
@@ -169,22 +179,24 @@ struct ServerRests: Equatable {
   func limit(of server: String) -> Int { paces[server].map { min($0.limit, $0.most) } ?? .max }
 
   /// A job goes this way. If its server has rested, it is the probe.
-  mutating func started(_ id: UInt64, _ way: Way) {
-    for key in way where rests[key]?.probe == nil { rests[key]?.probe = id }
+  mutating func started(_ id: UInt64, _ way: Way, at now: Int64) {
+    for key in way where rests[key]?.isProbed(at: now) == false {
+      rests[key]?.probe = Probe(id: id, ends: now + Self.longestProbe)
+    }
   }
 
   /// Whether this job may ask by this way, as its probe if need be.
   mutating func mayAsk(_ id: UInt64, _ way: Way, at now: Int64) -> Bool {
-    let others = way.filter { rests[$0]?.probe != id }
+    let others = way.filter { rests[$0]?.probe?.id != id }
     if isClosed(others, at: now) { return false }
-    started(id, way)
+    started(id, way, at: now)
     return true
   }
 
   /// What this way waits for, and until when; nil if it is open.
   func obstacle(_ way: Way, at now: Int64) -> (key: String, rest: Rest, until: Int64)? {
     let closed = way.compactMap { key in rests[key].map { (key, $0) } }.map { key, rest in
-      (key, rest, max(rest.until, now + (rest.probe == nil ? 0 : Self.probeTime)))
+      (key, rest, max(rest.until, now + (rest.isProbed(at: now) ? Self.probeTime : 0)))
     }
     return closed.filter { $0.2 > now }.max { $0.2 < $1.2 }
   }
@@ -235,7 +247,7 @@ struct ServerRests: Equatable {
     }
     // Its own URL says nothing new.
     if fault.cause == .asked, let url = fault.url, rest.cause == .asked, url != rest.url { rest.isBelieved = true }
-    let isProbe = rest.probe == id
+    let isProbe = rest.probe?.id == id
     if isProbe {
       // It answered in between.
       if rest.isOfOther != fault.isOfOther { (rest.since, rest.failures) = (now, 0) }
@@ -306,7 +318,7 @@ struct ServerRests: Equatable {
         answers[key] = Answers(at: now)
       }
       answers[key]?.note(at: now)
-      if rests[key]?.probe == id {
+      if rests[key]?.probe?.id == id {
         end(key, at: now)
         back.append(key)
       }
@@ -337,7 +349,7 @@ struct ServerRests: Equatable {
 
   /// A probe that has shown nothing leaves its turn to the next job.
   mutating func ended(_ id: UInt64) {
-    for (key, rest) in rests where rest.probe == id { rests[key]?.probe = nil }
+    for (key, rest) in rests where rest.probe?.id == id { rests[key]?.probe = nil }
   }
 
   /// What could not be reached may be probed at once, because the network has changed.

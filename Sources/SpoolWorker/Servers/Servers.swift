@@ -46,7 +46,7 @@ final class Servers {
 
   // MARK: what the schedule says
 
-  func started(_ id: UInt64, _ way: ServerRests.Way) { rests.started(id, way) }
+  func started(_ id: UInt64, _ way: ServerRests.Way) { rests.started(id, way, at: now) }
 
   func ended(_ id: UInt64) { rests.ended(id) }
 
