@@ -14,7 +14,7 @@ struct ServerRests: Equatable {
     /// This host cannot reach it. Another host may.
     case unreachable
     case asked
-    /// It fails for several paths in a row.
+    /// It fails for several URLs in a row.
     case broken
   }
 
@@ -135,7 +135,7 @@ struct ServerRests: Equatable {
   private static let easing = 0.999
   /// After so long without a refusal a server gets twice as many transfers.
   private static let growth: Int64 = 300_000
-  /// So many paths in a row that a server fails for make it the server's failure.
+  /// So many URLs in a row that a server fails for make it the server's failure.
   private static let mostBroken = 3
   /// The maximum number of servers of which something is remembered.
   private static let most = 1000
@@ -148,7 +148,7 @@ struct ServerRests: Equatable {
 
   private(set) var rests: [String: Rest] = [:]
   private var paces: [String: Pace] = [:]
-  /// The paths for which a server has failed since it last answered.
+  /// The URLs for which a server has failed since it last answered.
   private var broken: [String: Set<UInt64>] = [:]
   private var answers: [String: Answers] = [:]
   private var lastAnswer = Int64.min

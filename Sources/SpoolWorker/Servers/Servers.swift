@@ -183,7 +183,7 @@ final class Servers {
   }
 
   /// The failure, with the rest of its server if it is the server's.
-  /// - Parameter isOfOther: whether it is of a server that a redirect led to. It is not this one's before several paths
+  /// - Parameter isOfOther: whether it is of a server that a redirect led to. It is not this one's before several URLs
   ///   in a row lead there, as one may lead anywhere.
   func judged(
     _ failure: Failure, isOfOther: Bool, of id: UInt64, _ mirror: MirrorURL, _ claim: Claim,
@@ -390,7 +390,9 @@ extension ServerRests.Fault {
     self.isOfOther = isOfOther && cause == .broken
     asked = failure.retryAfter.map { Int64(clamping: $0) }
     let hasOwnLogin = mirror.parts.hasLogin || mirror.parts.isPathSecret || !request.headers.isEmpty
-    if cause == .broken || !hasOwnLogin { url = mirror.parts.redacted.utf8.stableHash }
+    // A link that was made for one person has another query each time.
+    let query = mirror.parts.isPathSecret ? nil : mirror.parts.query
+    if cause == .broken || !hasOwnLogin { url = "\(mirror.parts.redacted)?\(query ?? "")".utf8.stableHash }
   }
 }
 
