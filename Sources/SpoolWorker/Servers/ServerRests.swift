@@ -75,6 +75,9 @@ struct ServerRests: Equatable {
       (self.url, isBelieved) = (url == 0 ? nil : url, url == nil)
     }
 
+    /// Nobody knows when it can be reached again.
+    fileprivate var isLasting: Bool { cause == .unreachable && !isSudden }
+
     fileprivate func isProbed(at now: Int64) -> Bool { probe.map { now < $0.ends } ?? false }
 
     /// A hash of the URL that alone said so; 0 if it has credentials of its own; nil once another one said it, too.
@@ -201,10 +204,13 @@ struct ServerRests: Equatable {
     return closed.filter { $0.2 > now }.max { $0.2 < $1.2 }
   }
 
-  /// When the first rest ends for which a server asked; nil if there is none.
+  /// When the first rest ends that a run stays for; nil if there is none.
   func firstEnd(at now: Int64) -> Int64? {
-    rests.values.filter { $0.cause != .unreachable }.map { max($0.until, now) }.min()
+    rests.values.filter { !$0.isLasting }.map { max($0.until, now) }.min()
   }
+
+  /// Those whose rest no run stays for.
+  var lasting: [String] { rests.filter(\.value.isLasting).map(\.key) }
 
   /// Those that a change of the network may end.
   var unreachable: [String] { rests.filter { $0.value.cause == .unreachable }.map(\.key) }

@@ -113,9 +113,10 @@ import Testing
       return fail(&rests, id, fault(.unreachable), at: now)?.until
     }
     #expect(ends == [6000, 16_000, 36_000])
+    #expect(rests.firstEnd(at: 16_000) == 36_000 && rests.lasting == [], "a run stays for it")
     _ = rests.answered(4, [Self.proxy], at: 0)
     let later = fail(&rests, 5, of: Self.proxy, fault(.unreachable), at: 10_000)?.until
-    #expect(later == 20_000)
+    #expect(later == 20_000 && rests.lasting == [Self.proxy])
   }
 
   /// A URL that answers so is perhaps the only one. A second one is believed, unless it has credentials of its own.
