@@ -221,10 +221,10 @@ struct ServerRests: Equatable {
     guard let key = way.first, let rest = rests[key], rest.probe == nil, now < rest.until, !rest.isOfOther else {
       return false
     }
-    let answered = answered(key) ?? .min
-    let isUnknown = rest.code == FailureCode.resolve.rawValue && answered < rest.since && lastAnswer > rest.since
+    let answered = answered(key)
+    let isUnknown = rest.code == FailureCode.resolve.rawValue && answered == nil && lastAnswer > rest.since
     let longest = isUnknown ? min(patience.milliseconds, Self.longestForUnknownName) : patience.milliseconds
-    return now - max(patience.since, answered, rest.since) > longest
+    return now - max(patience.since, answered ?? .min, rest.since) > longest
   }
 
   /// The failures of a job show that its server was away before that was noted.

@@ -270,14 +270,18 @@ import Testing
     #expect(!rests.isAway([Self.server], patience, at: 0))
   }
 
-  /// A name that nobody knows, while other servers answer, is a typing error.
-  @Test(arguments: [("resolve", true, true), ("resolve", false, false), ("connect", true, false)])
-  func anUnknownNameGetsADay(code: String, othersAnswer: Bool, isAway: Bool) {
+  /// A name that nobody knows, while other servers answer, is a typing error; not if its server has ever answered.
+  @Test(
+    arguments: [
+      ("resolve", true, false, true), ("resolve", true, true, false), ("resolve", false, false, false),
+      ("connect", true, false, false),
+    ])
+  func anUnknownNameGetsADay(code: String, othersAnswer: Bool, hasAnswered: Bool, isAway: Bool) {
     let day: Int64 = 86_400_000
     var rests = ServerRests()
     let rest = ServerRests.Rest(
       cause: .unreachable, code: code, reason: "", until: 3_600_000, since: -2 * day, failed: 0, failures: 30)
-    _ = rests.learn(Self.server, rest, at: 0)
+    _ = rests.learn(Self.server, rest, answered: hasAnswered ? -3 * day : nil, at: 0)
     if othersAnswer { _ = rests.answered(9, ["https://other:443"], at: -1000) }
     let patience = ServerRests.Patience(since: -2 * day, milliseconds: 5 * day)
     #expect(rests.isAway([Self.server], patience, at: 0) == isAway)
