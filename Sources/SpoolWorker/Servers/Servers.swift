@@ -13,6 +13,7 @@ final class Servers {
   private let running: (String) -> Int?
   /// When a person last heard of a rest.
   private var told: [String: Int64] = [:]
+  /// What a person has heard of: servers that are away, and ``ServerRests/network``.
   private var toldAway: Set<String> = []
   /// nil where a person waits for this worker, which then shares nothing with others.
   private let notes: ServerNotes?
@@ -96,6 +97,7 @@ final class Servers {
   func networkChanged() {
     let keys = rests.unreachable
     rests.networkChanged(at: now)
+    toldAway.remove(ServerRests.network)
     cameBack(Set(keys + [ServerRests.network]))
   }
 
@@ -124,12 +126,15 @@ final class Servers {
     return Failure(.serverAway, "\(name(key)) has answered nobody since \(since): \(rest?.reason ?? "")")
   }
 
-  /// Whether a person hears of a job that is given up for this: of the first, not of each.
-  func isNews(_ failure: Failure) -> Bool {
-    if failure.code != .serverAway { return true }
+  /// Whether a person hears of it: of the first job that is given up for a server that is away, or waits for a network,
+  /// not of each.
+  func isNews(_ record: FailureRecord) -> Bool {
+    let isForNetwork = record.failure.code == .noNetwork && record.retry != nil
+    guard isForNetwork || record.failure.code == .serverAway else { return true }
     if toldAway.count >= 1000 { toldAway = [] }
-    // It begins with the server.
-    return toldAway.insert(String(failure.reason.prefix(before: " "))).inserted
+    // The reason begins with the server.
+    let what = isForNetwork ? ServerRests.network : String(record.failure.reason.prefix(before: " "))
+    return toldAway.insert(what).inserted
   }
 
   /// The failure of a mirror that is not asked, because it rests; nil if it may be asked.
