@@ -370,6 +370,21 @@ import Testing
     #expect(started.sorted() == ["mirror b", "move h", "other c"])
   }
 
+  /// One job is less patient than those before it.
+  @Test func whoseTimeIsOverIsGivenUp() {
+    var scheduler = Scheduler(TransferLimits(jobs: 9, perHost: 4, commits: 9))
+    var rests = ServerRests()
+    _ = fail(&rests, 1, of: "a", fault(.unreachable), at: 0)
+    rests.noteFailure("a", since: -7_200_000)
+    for (name, hours) in [("long", 5), ("short", 1), ("longer", 9)] as [(String, Int64)] {
+      var peek = Peek(host: "a", ways: [["a"]])
+      peek.patience = ServerRests.Patience(since: -9_000_000, milliseconds: hours * 3_600_000)
+      scheduler.backlog.add(Candidate(name: FileName(name), origin: .new, modified: 1), peek)
+    }
+    let started = start(&scheduler, rests, at: 1)
+    #expect(started == ["short a"])
+  }
+
   @Test func aServerThatComesBackGetsFew() {
     var scheduler = Scheduler(TransferLimits(jobs: 9, perHost: 4, commits: 9))
     var rests = ServerRests(perHost: 4)
