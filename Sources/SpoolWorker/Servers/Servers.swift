@@ -205,18 +205,17 @@ final class Servers {
     }
     let key = failure.code == .proxy ? failure.proxy.map { ServerRests.proxy($0) } ?? server : server
     if fault.cause == .asked, isAboutJob(claim, server) { return failure }
+    let since = claim.history.attempts.deferredSince(by: mirror.parts.redacted).map(moment)
     var random = HostRandom()
     let jitter = Double.random(in: 0...1, using: &random)
     guard let (until, isNew) = rests.failed(id, key, fault, running: running(server), at: now, jitter: jitter) else {
       guard fault.isOfOther, failure.isOfServer else { return failure }
-      return deferred(failure, by: server, until: nil, claim, patience)
+      return deferred(failure, by: server, since, until: nil, patience)
     }
-    if let since = claim.history.attempts.deferredSince {
-      rests.noteFailure(key, since: moment(since))
-    }
+    if let since { rests.noteFailure(key, since: since) }
     if isNew { tellRest(key) }
     save(key)
-    if fault.isOfOther { return deferred(failure, by: server, until: until, claim, patience) }
+    if fault.isOfOther { return deferred(failure, by: server, since, until: until, patience) }
     if rests.isAway(way, patience, at: now) {
       var failure = away(key)
       (failure.rest, failure.isServerAway) = (seconds(until: until), true)
@@ -240,10 +239,10 @@ final class Servers {
 
   /// The failure of a server that is not known by itself: it costs no attempt as long as the job is patient.
   private func deferred(
-    _ failure: Failure, by server: String, until end: Int64?, _ claim: Claim, _ patience: ServerRests.Patience
+    _ failure: Failure, by server: String, _ since: Int64?, until end: Int64?, _ patience: ServerRests.Patience
   ) -> Failure {
     var failure = failure
-    let waited = claim.history.attempts.deferredSince.map { now - moment($0) } ?? 0
+    let waited = since.map { now - $0 } ?? 0
     failure.rest = end.map(seconds) ?? ServerRests.shortestSeconds
     guard waited > patience.milliseconds else { return failure }
     let (rest, reason) = (failure.rest, failure.reason)
