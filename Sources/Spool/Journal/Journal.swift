@@ -55,7 +55,9 @@ package struct Journal: Sendable, Equatable {
     /// Failures of its servers in a row, which do not count.
     package fileprivate(set) var deferrals = 0
     /// When the first of them was.
-    package fileprivate(set) var deferredSince: Timestamp?
+    package fileprivate(set) var deferredSince: Timestamp? { didSet { if deferredSince == nil { asked = [] } } }
+    /// The servers that were asked since then.
+    private var asked: Set<ExactText> = []
     /// Failures because the data was not what the job declares.
     package fileprivate(set) var mismatches = 0
     /// Whether a mirror has sent such data, in an attempt that may not have ended.
@@ -83,6 +85,16 @@ package struct Journal: Sendable, Equatable {
       isLastFrozen || lastStart?.worker == worker.text ? max(0, openStarts - 1) : openStarts
     }
 
+    /// Since when the server of this URL has put the job off, as far as is known; nil if only others have.
+    package func deferredSince(by url: String) -> Timestamp? {
+      asked.isEmpty || asked.contains(Self.server(of: url)) ? deferredSince : nil
+    }
+
+    private static func server(of url: String) -> ExactText {
+      let text = URLText(url)
+      return "\(text.scheme)\(text.host)".exact
+    }
+
     fileprivate mutating func apply(_ entry: JournalEntry) {
       switch entry.key {
       case .requeued:
@@ -97,6 +109,9 @@ package struct Journal: Sendable, Equatable {
         firstStarted = firstStarted ?? entry.fields.time
         if entry.fields["alone"] == "yes" { hasMismatched = true }
         (lastStarted, isOpen) = (entry.fields.time, true)
+        // What another server did is not charged to one that is asked for the first time.
+        let server = Self.server(of: entry.fields["url"] ?? "")
+        if !asked.contains(server) { (deferredSince, asked) = (nil, asked.union([server])) }
       case .cleared:
         openStarts = min(openStarts, 1)
       case .interrupted:

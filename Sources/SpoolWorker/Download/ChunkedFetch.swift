@@ -250,7 +250,7 @@ final class ChunkedFetch {
       lead(connection, to: other)
     } else {
       window.plan.retire(connection)
-      hasRefusedConnection(sources[source].mirror, failure)
+      if !sources[source].isOfOther { hasRefusedConnection(sources[source].mirror, failure) }
       log(
         "fewer-connections",
         Fields().with("connections", window.plan.live).with("code", failure.label).with("reason", failure.reason))

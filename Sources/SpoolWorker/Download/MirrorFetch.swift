@@ -94,9 +94,10 @@ final class MirrorFetch: RunningTransfer {
   func run() async throws {
     do {
       while data.needsAnswer || !data.isComplete, try await askOnce() {}
+      try data.judgeBeside()
       try data.takePlace()
     } catch {
-      try data.abandonBeside()
+      if data.dataLength > data.part.length { try data.takePlace() } else { try data.abandonBeside() }
       throw error
     }
   }

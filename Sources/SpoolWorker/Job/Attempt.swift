@@ -266,7 +266,7 @@ extension Attempt {
     try closeData()
     let job = name
     if let retry = record.retry { try claim.park(until: retry) } else { try claim.giveUp() }
-    let isNews = environment.servers.isNews(record.failure)
+    let isNews = environment.servers.isNews(record)
     log(Event("failed", isNews ? record.eventLevel : .info, job: job, record.facts))
     guard let retry = record.retry else {
       if isNews { await tellGivenUp(job, record.facts) }

@@ -81,11 +81,10 @@ struct Choice: Equatable {
   var queue: String {
     // A person's job must not wait behind those that do.
     if peek.wantedAt != nil { return "wanted \(candidate.name.display)" }
-    switch peek.ways.count {
-    case 0: return "\(candidate.origin) \(peek.host ?? "")"
-    case 1: return peek.ways[0][0]
-    default: return peek.ways.map { $0.joined(separator: " ") }.joined(separator: ",")
-    }
+    if peek.ways.isEmpty { return "\(candidate.origin) \(peek.host ?? "")" }
+    let servers = peek.ways.count == 1 ? peek.ways[0][0] : peek.ways.joined(separator: [","]).joined(separator: " ")
+    // Nor one whose patience is over behind those that have more.
+    return "\(servers) \(peek.patience.milliseconds)"
   }
 }
 

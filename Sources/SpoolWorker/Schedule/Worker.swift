@@ -81,7 +81,7 @@ package final class Worker {
   private func untilServersMayBeAsked() -> Int64? {
     let (now, scheduler) = (LoopExecutor.milliseconds(), dispatcher.scheduler)
     var end = scheduler.hasNoCandidates ? nil : environment.servers.rests.firstEnd(at: now)
-    if account.waiting.awaitOthers(than: environment.servers.rests.unreachable), let due = scheduler.nextDue {
+    if account.waiting.awaitOthers(than: environment.servers.rests.lasting), let due = scheduler.nextDue {
       let dueAt = now + (due - spool.now().seconds) * 1000
       end = min(end ?? dueAt, dueAt)
     }

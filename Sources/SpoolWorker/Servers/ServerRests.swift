@@ -14,7 +14,7 @@ struct ServerRests: Equatable {
     /// This host cannot reach it. Another host may.
     case unreachable
     case asked
-    /// It fails for several paths in a row.
+    /// It fails for several URLs in a row.
     case broken
   }
 
@@ -29,7 +29,11 @@ struct ServerRests: Equatable {
     var asked: Int64?
     /// A hash of the URL; nil for one with credentials of its own, which may be all that the server refuses.
     var url: UInt64?
+    /// Of a server that redirects led to: this one has answered.
+    var isOfOther = false
 
+    /// Whether it counts for all jobs, whichever URL has it.
+    fileprivate var isBelieved: Bool { cause != .asked && !isOfOther }
     /// It says nothing of when to come again.
     fileprivate var isUntimed: Bool { cause != .broken && asked == nil }
   }
@@ -54,7 +58,8 @@ struct ServerRests: Equatable {
     fileprivate(set) var failures = 1
     /// It answered a moment before, so that it has perhaps lost one connection only.
     fileprivate var isSudden = false
-    fileprivate var probe: UInt64?
+    /// The job whose turn it is to ask, and until when the others leave that to it.
+    fileprivate var probe: Probe?
     /// The URL that alone said so; nil once another one did.
     fileprivate var url: UInt64?
     fileprivate var isBelieved: Bool
@@ -70,13 +75,25 @@ struct ServerRests: Equatable {
       (self.url, isBelieved) = (url == 0 ? nil : url, url == nil)
     }
 
+    /// Nobody knows when it can be reached again.
+    fileprivate var isLasting: Bool { cause == .unreachable && !isSudden }
+
+    fileprivate func isProbed(at now: Int64) -> Bool { probe.map { now < $0.ends } ?? false }
+
     /// A hash of the URL that alone said so; 0 if it has credentials of its own; nil once another one said it, too.
     var onlyURL: UInt64? { isBelieved ? nil : url ?? 0 }
+    /// The servers fail that redirects lead to.
+    var isOfOther: Bool { cause == .broken && !isBelieved }
 
     fileprivate init(_ fault: Fault, at now: Int64) {
       (cause, code, reason, until, since, failed) = (fault.cause, fault.code, fault.reason, now, now, now)
-      (url, isBelieved) = (fault.url, fault.cause != .asked)
+      (url, isBelieved) = (fault.url, fault.isBelieved)
     }
+  }
+
+  fileprivate struct Probe: Equatable {
+    let id: UInt64
+    let ends: Int64
   }
 
   /// What a server bears that has rested.
@@ -121,18 +138,20 @@ struct ServerRests: Equatable {
   private static let easing = 0.999
   /// After so long without a refusal a server gets twice as many transfers.
   private static let growth: Int64 = 300_000
-  /// So many paths in a row that a server fails for make it the server's failure.
+  /// So many URLs in a row that a server fails for make it the server's failure.
   private static let mostBroken = 3
   /// The maximum number of servers of which something is remembered.
   private static let most = 1000
   /// Until a probe shows something, a job that must not wait for it looks again.
   private static let probeTime: Int64 = 10_000
+  /// For so long: it may read what is there first, or go on with another mirror, and ask this server hours later.
+  private static let longestProbe: Int64 = 120_000
   /// The most patience with a name that nobody knows, while other servers answer.
   private static let longestForUnknownName: Int64 = 86_400_000
 
   private(set) var rests: [String: Rest] = [:]
   private var paces: [String: Pace] = [:]
-  /// The paths for which a server has failed since it last answered.
+  /// The URLs for which a server has failed since it last answered.
   private var broken: [String: Set<UInt64>] = [:]
   private var answers: [String: Answers] = [:]
   private var lastAnswer = Int64.min
@@ -151,7 +170,7 @@ struct ServerRests: Equatable {
     return way.contains { key in
       guard let rest = rests[key] else { return false }
       // Files have their times in seconds.
-      return rest.probe != nil || now < rest.until && (wanted ?? .min) < rest.failed - 999
+      return rest.isProbed(at: now) || now < rest.until && (wanted ?? .min) < rest.failed - 999
     }
   }
 
@@ -163,30 +182,35 @@ struct ServerRests: Equatable {
   func limit(of server: String) -> Int { paces[server].map { min($0.limit, $0.most) } ?? .max }
 
   /// A job goes this way. If its server has rested, it is the probe.
-  mutating func started(_ id: UInt64, _ way: Way) {
-    for key in way where rests[key]?.probe == nil { rests[key]?.probe = id }
+  mutating func started(_ id: UInt64, _ way: Way, at now: Int64) {
+    for key in way where rests[key]?.isProbed(at: now) == false {
+      rests[key]?.probe = Probe(id: id, ends: now + Self.longestProbe)
+    }
   }
 
   /// Whether this job may ask by this way, as its probe if need be.
   mutating func mayAsk(_ id: UInt64, _ way: Way, at now: Int64) -> Bool {
-    let others = way.filter { rests[$0]?.probe != id }
+    let others = way.filter { rests[$0]?.probe?.id != id }
     if isClosed(others, at: now) { return false }
-    started(id, way)
+    started(id, way, at: now)
     return true
   }
 
   /// What this way waits for, and until when; nil if it is open.
   func obstacle(_ way: Way, at now: Int64) -> (key: String, rest: Rest, until: Int64)? {
     let closed = way.compactMap { key in rests[key].map { (key, $0) } }.map { key, rest in
-      (key, rest, max(rest.until, now + (rest.probe == nil ? 0 : Self.probeTime)))
+      (key, rest, max(rest.until, now + (rest.isProbed(at: now) ? Self.probeTime : 0)))
     }
     return closed.filter { $0.2 > now }.max { $0.2 < $1.2 }
   }
 
-  /// When the first rest ends for which a server asked; nil if there is none.
+  /// When the first rest ends that a run stays for; nil if there is none.
   func firstEnd(at now: Int64) -> Int64? {
-    rests.values.filter { $0.cause != .unreachable }.map { max($0.until, now) }.min()
+    rests.values.filter { !$0.isLasting }.map { max($0.until, now) }.min()
   }
+
+  /// Those whose rest no run stays for.
+  var lasting: [String] { rests.filter(\.value.isLasting).map(\.key) }
 
   /// Those that a change of the network may end.
   var unreachable: [String] { rests.filter { $0.value.cause == .unreachable }.map(\.key) }
@@ -194,16 +218,18 @@ struct ServerRests: Equatable {
   /// Whether a job gives up on this way: as long as it is patient, and as there is the job, its server has answered
   /// nobody, and a probe has just failed. A proxy is this host's own, and never given up.
   func isAway(_ way: Way, _ patience: Patience, at now: Int64) -> Bool {
-    guard let key = way.first, let rest = rests[key], rest.probe == nil, now < rest.until else { return false }
-    let answered = answered(key) ?? .min
-    let isUnknown = rest.code == FailureCode.resolve.rawValue && answered < rest.since && lastAnswer > rest.since
+    guard let key = way.first, let rest = rests[key], rest.probe == nil, now < rest.until, !rest.isOfOther else {
+      return false
+    }
+    let answered = answered(key)
+    let isUnknown = rest.code == FailureCode.resolve.rawValue && answered == nil && lastAnswer > rest.since
     let longest = isUnknown ? min(patience.milliseconds, Self.longestForUnknownName) : patience.milliseconds
-    return now - max(patience.since, answered, rest.since) > longest
+    return now - max(patience.since, answered ?? .min, rest.since) > longest
   }
 
   /// The failures of a job show that its server was away before that was noted.
   mutating func noteFailure(_ key: String, since: Int64) {
-    if let rest = rests[key] { rests[key]?.since = min(rest.since, since) }
+    if let rest = rests[key], !rest.isOfOther { rests[key]?.since = min(rest.since, since) }
   }
 
   // MARK: what jobs find
@@ -222,17 +248,19 @@ struct ServerRests: Equatable {
       rest.isSudden = fault.isUntimed && answered(key).map { now - $0 < Self.shortest } ?? false
       rest.until = now + duration(key, rest, fault, jitter)
       rests[key] = rest
-      if fault.cause != .unreachable, !Self.isProxy(key) { slowDown(key, fault, running, at: now) }
+      if fault.cause != .unreachable, !fault.isOfOther, !Self.isProxy(key) { slowDown(key, fault, running, at: now) }
       return (rest.until, true)
     }
     // Its own URL says nothing new.
     if fault.cause == .asked, let url = fault.url, rest.cause == .asked, url != rest.url { rest.isBelieved = true }
-    let isProbe = rest.probe == id
+    let isProbe = rest.probe?.id == id
     if isProbe {
+      // It answered in between.
+      if rest.isOfOther != fault.isOfOther { (rest.since, rest.failures) = (now, 0) }
+      if fault.cause != .asked || rest.cause != .asked { (rest.url, rest.isBelieved) = (fault.url, fault.isBelieved) }
       rest.failures += 1
       rest.failed = now
       (rest.cause, rest.code, rest.reason, rest.probe) = (fault.cause, fault.code, fault.reason, nil)
-      if fault.cause != .asked { rest.isBelieved = true }
     }
     // One that had begun before the rest shows only for how long the server asks.
     if isProbe || fault.asked != nil && rest.cause == .asked {
@@ -296,7 +324,7 @@ struct ServerRests: Equatable {
         answers[key] = Answers(at: now)
       }
       answers[key]?.note(at: now)
-      if rests[key]?.probe == id {
+      if rests[key]?.probe?.id == id {
         end(key, at: now)
         back.append(key)
       }
@@ -327,7 +355,7 @@ struct ServerRests: Equatable {
 
   /// A probe that has shown nothing leaves its turn to the next job.
   mutating func ended(_ id: UInt64) {
-    for (key, rest) in rests where rest.probe == id { rests[key]?.probe = nil }
+    for (key, rest) in rests where rest.probe?.id == id { rests[key]?.probe = nil }
   }
 
   /// What could not be reached may be probed at once, because the network has changed.

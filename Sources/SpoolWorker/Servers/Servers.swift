@@ -13,6 +13,7 @@ final class Servers {
   private let running: (String) -> Int?
   /// When a person last heard of a rest.
   private var told: [String: Int64] = [:]
+  /// What a person has heard of: servers that are away, and ``ServerRests/network``.
   private var toldAway: Set<String> = []
   /// nil where a person waits for this worker, which then shares nothing with others.
   private let notes: ServerNotes?
@@ -46,7 +47,7 @@ final class Servers {
 
   // MARK: what the schedule says
 
-  func started(_ id: UInt64, _ way: ServerRests.Way) { rests.started(id, way) }
+  func started(_ id: UInt64, _ way: ServerRests.Way) { rests.started(id, way, at: now) }
 
   func ended(_ id: UInt64) { rests.ended(id) }
 
@@ -96,6 +97,7 @@ final class Servers {
   func networkChanged() {
     let keys = rests.unreachable
     rests.networkChanged(at: now)
+    toldAway.remove(ServerRests.network)
     cameBack(Set(keys + [ServerRests.network]))
   }
 
@@ -124,12 +126,15 @@ final class Servers {
     return Failure(.serverAway, "\(name(key)) has answered nobody since \(since): \(rest?.reason ?? "")")
   }
 
-  /// Whether a person hears of a job that is given up for this: of the first, not of each.
-  func isNews(_ failure: Failure) -> Bool {
-    if failure.code != .serverAway { return true }
+  /// Whether a person hears of it: of the first job that is given up for a server that is away, or waits for a network,
+  /// not of each.
+  func isNews(_ record: FailureRecord) -> Bool {
+    let isForNetwork = record.failure.code == .noNetwork && record.retry != nil
+    guard isForNetwork || record.failure.code == .serverAway else { return true }
     if toldAway.count >= 1000 { toldAway = [] }
-    // It begins with the server.
-    return toldAway.insert(String(failure.reason.prefix(before: " "))).inserted
+    // The reason begins with the server.
+    let what = isForNetwork ? ServerRests.network : String(record.failure.reason.prefix(before: " "))
+    return toldAway.insert(what).inserted
   }
 
   /// The failure of a mirror that is not asked, because it rests; nil if it may be asked.
@@ -183,7 +188,7 @@ final class Servers {
   }
 
   /// The failure, with the rest of its server if it is the server's.
-  /// - Parameter isOfOther: whether it is of a server that a redirect led to. It is not this one's before several paths
+  /// - Parameter isOfOther: whether it is of a server that a redirect led to. It is not this one's before several URLs
   ///   in a row lead there, as one may lead anywhere.
   func judged(
     _ failure: Failure, isOfOther: Bool, of id: UInt64, _ mirror: MirrorURL, _ claim: Claim,
@@ -200,16 +205,17 @@ final class Servers {
     }
     let key = failure.code == .proxy ? failure.proxy.map { ServerRests.proxy($0) } ?? server : server
     if fault.cause == .asked, isAboutJob(claim, server) { return failure }
+    let since = claim.history.attempts.deferredSince(by: mirror.parts.redacted).map(moment)
     var random = HostRandom()
     let jitter = Double.random(in: 0...1, using: &random)
     guard let (until, isNew) = rests.failed(id, key, fault, running: running(server), at: now, jitter: jitter) else {
-      return isOfOther ? deferred(failure, by: server, claim, patience) : failure
+      guard fault.isOfOther, failure.isOfServer else { return failure }
+      return deferred(failure, by: server, since, until: nil, patience)
     }
-    if let since = claim.history.attempts.deferredSince {
-      rests.noteFailure(key, since: moment(since))
-    }
+    if let since { rests.noteFailure(key, since: since) }
     if isNew { tellRest(key) }
     save(key)
+    if fault.isOfOther { return deferred(failure, by: server, since, until: until, patience) }
     if rests.isAway(way, patience, at: now) {
       var failure = away(key)
       (failure.rest, failure.isServerAway) = (seconds(until: until), true)
@@ -233,12 +239,11 @@ final class Servers {
 
   /// The failure of a server that is not known by itself: it costs no attempt as long as the job is patient.
   private func deferred(
-    _ failure: Failure, by server: String, _ claim: Claim, _ patience: ServerRests.Patience
+    _ failure: Failure, by server: String, _ since: Int64?, until end: Int64?, _ patience: ServerRests.Patience
   ) -> Failure {
-    guard failure.isOfServer else { return failure }
     var failure = failure
-    let waited = claim.history.attempts.deferredSince.map { now - moment($0) } ?? 0
-    failure.rest = ServerRests.shortestSeconds
+    let waited = since.map { now - $0 } ?? 0
+    failure.rest = end.map(seconds) ?? ServerRests.shortestSeconds
     guard waited > patience.milliseconds else { return failure }
     let (rest, reason) = (failure.rest, failure.reason)
     let time = durationText(Int(waited / 1000))
@@ -386,9 +391,12 @@ extension ServerRests.Fault {
     default: return nil
     }
     self.init(cause: cause, code: failure.label, reason: failure.reason)
+    self.isOfOther = isOfOther && cause == .broken
     asked = failure.retryAfter.map { Int64(clamping: $0) }
     let hasOwnLogin = mirror.parts.hasLogin || mirror.parts.isPathSecret || !request.headers.isEmpty
-    if cause == .broken || !hasOwnLogin { url = mirror.parts.redacted.utf8.stableHash }
+    // A link that was made for one person has another query each time.
+    let query = mirror.parts.isPathSecret ? nil : mirror.parts.query
+    if cause == .broken || !hasOwnLogin { url = "\(mirror.parts.redacted)?\(query ?? "")".utf8.stableHash }
   }
 }
 

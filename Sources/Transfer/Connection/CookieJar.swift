@@ -1,5 +1,4 @@
 internal import CCurl
-internal import Glibc
 
 /// The cookies of a group of fetches: those of a file, and those that servers set (RFC 6265). libcurl keeps them, and
 /// sends each only to the hosts, paths and channels that it is for. They go with the jar.
@@ -73,17 +72,8 @@ package enum CookieFile {
   /// empty, or before 1970, without a word.
   /// - Parameter path: of the file. One that cannot be read has none.
   static func cookies(in path: String) -> [[UInt8]] {
-    guard let file = fopen(path, "re") else { return [] }
-    defer { fclose(file) }
-    var text: [UInt8] = []
-    var buffer = [UInt8](repeating: 0, count: 1 << 16)
-    while true {
-      let count = fread(&buffer, 1, buffer.count, file)
-      if count == 0 { break }
-      text += buffer[..<count]
-    }
     // Lines that are none were refused when the file was looked at; it may have changed since.
-    return numbered(text).compactMap { _, line in
+    numbered(contents(of: path) ?? []).compactMap { _, line in
       do throws(Problem) { return try cookie(line) } catch { return nil }
     }
   }

@@ -41,6 +41,29 @@ package struct NetworkOptions: Sendable {
   }
 }
 
+/// Whether a netrc file may have a login for a host, by its words: libcurl reads it, and does not say what it found.
+/// - Parameter host: as in ``URLParts``.
+func mayHaveLogin(for host: String, netrc path: String) -> Bool {
+  func words(_ bytes: some Collection<UInt8>) -> [[UInt8]] {
+    bytes.split { $0 <= 0x20 || "\"[]".utf8.contains($0) }.map { $0.map(lowercasedASCII) }
+  }
+  let names = words("default \(host)".utf8)
+  return contents(of: path).map { words($0).contains { names.contains($0) } } ?? true
+}
+
+/// - Returns: nil for a file that cannot be read.
+func contents(of path: String) -> [UInt8]? {
+  guard let file = fopen(path, "re") else { return nil }
+  defer { fclose(file) }
+  var text: [UInt8] = []
+  var buffer = [UInt8](repeating: 0, count: 1 << 16)
+  while true {
+    let count = fread(&buffer, 1, buffer.count, file)
+    if count == 0 { return text }
+    text += buffer[..<count]
+  }
+}
+
 struct Proxy: Sendable, Equatable {
   /// For libcurl (CURLOPT_PROXY(3)). Holds user name and password: not for showing.
   let text: String

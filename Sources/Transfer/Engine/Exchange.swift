@@ -54,7 +54,8 @@ final class Exchange {
     self.handle = handle
     proxy = options.network.proxies.proxy(for: url)
     refused = ([], false)
-    reader = Transfer.reader(for: url, request: request, proxy: proxy, login: login)
+    reader = Transfer.reader(
+      for: url, request: request, proxy: proxy, login: login, netrc: isLoginGiven ? nil : options.network.netrc)
   }
 
   /// libcurl is done with this hop's handle, which can still be asked.
@@ -310,10 +311,11 @@ final class Exchange {
     setup.string(CURLOPT_NOPROXY, "")
   }
 
+  private var isLoginGiven: Bool { route.withCredentials && route.origin.hasLogin }
+
   /// How this hop presents a login; nil if it has none, or the job's own field takes its place.
   var login: LoginManner? {
-    let isGiven = route.withCredentials && route.origin.hasLogin
-    let mayHave = isGiven || options.network.netrc != nil && route.mayUseOwnLogin
+    let mayHave = isLoginGiven || options.network.netrc != nil && route.mayUseOwnLogin
     return mayHave && !hasField("authorization:") ? route.login : nil
   }
 

@@ -25,10 +25,14 @@ enum ProtocolEvent {
 }
 
 /// The reader that answers for a URL.
-/// - Parameter login: how the hop presents a login; nil without one.
-func reader(for url: URLParts, request: FetchRequest, proxy: Proxy?, login: LoginManner?) -> any ProtocolReader {
+/// - Parameters:
+///   - login: how the hop presents a login; nil without one.
+///   - netrc: the file that may have it; nil if the URL does.
+func reader(
+  for url: URLParts, request: FetchRequest, proxy: Proxy?, login: LoginManner?, netrc: String? = nil
+) -> any ProtocolReader {
   url.scheme.isHTTP
-    ? HTTPReader(url: url, proxy: proxy, login: login, isDecoding: request.decodes)
+    ? HTTPReader(url: url, proxy: proxy, login: login, netrc: netrc, isDecoding: request.decodes)
     : FileReader(url: url, offset: request.rangeStart ?? 0)
 }
 
@@ -37,6 +41,7 @@ private struct HTTPReader: ProtocolReader {
   let url: URLParts
   let proxy: Proxy?
   let login: LoginManner?
+  let netrc: String?
   let isDecoding: Bool
   var reader = HeadReader()
   var framing: ResponseHead.Framing?
@@ -72,7 +77,8 @@ private struct HTTPReader: ProtocolReader {
     let framing = head.framing
     if case .invalid(let reason) = framing { return badResponse(reason) }
     // What libcurl has answered needs no other manner: after Digest, Basic would show the password.
-    if challenges == 0, let other = login?.other(after: head.status, naming: head.loginSchemes) { return .again(other) }
+    let other = challenges == 0 ? login?.other(after: head.status, naming: head.loginSchemes) : nil
+    if let other, netrc.map({ mayHaveLogin(for: url.host, netrc: $0) }) ?? true { return .again(other) }
     self.framing = framing
     var response = Response(head, from: url, now: unixSeconds())
     if isDecoding, response.coding != nil {

@@ -185,8 +185,12 @@ package enum RetryAfter {
       return Int(min(decimal(field.utf8) ?? UInt64(limit), UInt64(limit)))
     }
     guard let date = HTTPDate.parse(field, now: now) else { return nil }
-    let sent = sent.flatMap { HTTPDate.parse($0, now: now) } ?? now
-    return Int(max(0, min(date - sent, limit)))
+    return Int(max(0, min(date - time(sent, now: now), limit)))
+  }
+
+  /// When an answer was sent.
+  fileprivate static func time(_ sent: String?, now: Int64) -> Int64 {
+    sent.flatMap { HTTPDate.parse($0, now: now) } ?? now
   }
 }
 
@@ -206,7 +210,7 @@ extension ResponseHead {
     // Some state a time, in seconds since 1970, or in milliseconds.
     let digits = text.map { $0.utf8.count == 13 ? String(decoding: $0.utf8.prefix(10), as: UTF8.self) : $0 }
     guard let seconds = digits.flatMap({ RetryAfter.seconds($0, now: now) }) else { return nil }
-    return seconds > 1_000_000_000 ? max(0, seconds - Int(now)) : seconds
+    return seconds > 1_000_000_000 ? max(0, seconds - Int(RetryAfter.time(first("date"), now: now))) : seconds
   }
 }
 

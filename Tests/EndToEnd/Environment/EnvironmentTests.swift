@@ -20,6 +20,7 @@ struct EnvironmentTests {
     for _ in 1...3 {
       let result = try await spoolrun("--once", spool.root, prefix: noNetwork)
       #expect(result.status == .exited(75), "\(result)")
+      #expect(result.errors.split(separator: "\n").count == 1, "one line: \(result.errors)")
       for job in ["address", "name"] {
         #expect(spool.places(of: job) == ["partial/\(job)"])
         let record = try spool.lastFailure("partial/\(job)")
@@ -29,6 +30,19 @@ struct EnvironmentTests {
         try spool.makeDue(job)
       }
     }
+  }
+
+  /// One that is given up meanwhile is told by itself.
+  @Test func aJobThatExpiresWithoutANetwork() async throws {
+    let spool = try TemporarySpool()
+    try spool.install("failed", "echo x >>$SPOOLRUN_SPOOL/told")
+    for number in 0..<3 { try spool.drop("job-\(number)", "url: http://192.0.2.1/\(number)\n") }
+    let soon = try await runTool(["/usr/bin/date", "-u", "-d", "30 seconds", "+%FT%TZ"]).output.filter { $0 != "\n" }
+    try spool.drop("late", "url: http://192.0.2.1/a\nexpires: \(soon)\n")
+    let result = try await spoolrun("--once", "--jobs", "1", spool.root, prefix: noNetwork)
+    #expect(spool.names("failed").contains("late") && spool.names("partial").count == 3, "\(result)")
+    #expect(result.errors.split(separator: "\n").count == 2, "\(result.errors)")
+    #expect(try readFile(spool.path("told")) == Array("x\n".utf8))
   }
 
   /// But a server on this very machine that refuses is a server that refuses.

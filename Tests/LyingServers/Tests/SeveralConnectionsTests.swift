@@ -146,15 +146,15 @@ import TestSupport
     #expect(receipt?["attempts"] == "1")
   }
 
-  /// Refusals cost connections, not the job, as long as one is served.
-  @Test(arguments: ["429 Too Many Requests", "503 Service Unavailable", "403 Forbidden"])
-  func tooManyForTheServer(status: String) async throws {
-    let served = Mutex<Int?>(nil)
+  /// Refusals cost connections, not the job, as long as one is served. A server that only leads there gets no less.
+  @Test(arguments: ["429 Too Many Requests", "503 Service Unavailable", "403 Forbidden"], [false, true])
+  func tooManyForTheServer(status: String, isLed: Bool) async throws {
+    let isBusy = Mutex(false)
     let isRefused = try Gate()
     let server = try ScriptedServer { request, reply in
-      let isServed = served.withLock { served in
-        if request.nth > 1, served == nil { served = request.connection }
-        return request.nth == 1 || served == request.connection
+      let isServed = isBusy.withLock { isBusy in
+        defer { isBusy = isBusy || request.nth > 1 }
+        return !isBusy || isRefused.isOpen
       }
       if isServed {
         // Else it might bring all before another one is refused.
@@ -165,11 +165,13 @@ import TestSupport
         isRefused.open()
       }
     }
+    let front = try ScriptedServer { try $1.respond("302 Found", ["Location: \(server.url($0.target))"], body: []) }
     let spool = try TemporarySpool()
-    try spool.drop("job", "\(server.url("/data"))\n")
+    try spool.drop("job", "\((isLed ? front : server).url("/data"))\n")
     let result = try await LargeFile.fetch(spool, "--verbose", "--connections", "4")
     #expect(try LargeFile.isPublished(LargeFile.bytes, spool), "\(result)")
     #expect(try spool.lines("done/job").last { $0.key == "done" }?["attempts"] == "1")
     #expect(result.errors.contains("fewer-connections"))
+    #expect(spool.names("servers").isEmpty == (isLed || status.hasPrefix("403")), "\(spool.names("servers"))")
   }
 }

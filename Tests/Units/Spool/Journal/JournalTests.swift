@@ -153,6 +153,26 @@ import Testing
     #expect(asked.answers.refusals == 0 && asked.traffic.unrecordedFrom == 0 && asked.attempts.deferrals == 0)
   }
 
+  /// A URL that was edited has a server that is asked anew; two mirrors that are away are away since the first failure.
+  @Test func sinceWhenAServerPutsAJobOff() {
+    func start(_ url: String) -> String { "started: \(noon) attempt=1 worker=alpha.1.2 boot=b1 mirror=1 url=\(url)" }
+    func failed(_ minute: Int) -> String {
+      "failed: 2026-11-21T12:0\(minute):00Z attempt=1 class=temporary code=connect at=0 burned=no"
+    }
+    func since(_ url: String, _ lines: String...) -> String? {
+      parsed("https://h/a\n" + lines.map { $0 + "\n" }.joined()).journal.attempts.deferredSince(by: url)?.description
+    }
+    let (a, b, c) = (start("https://h/a"), start("https://m:8443/b"), start("http://h/a"))
+    let first = "2026-11-21T12:01:00Z"
+    #expect(since("https://h/x", failed(1)) == first, "nobody says which")
+    #expect(since("https://h/x", a, b, failed(1), a, b, failed(2)) == first)
+    #expect(since("https://m:8443", a, b, failed(1), b, failed(2)) == first)
+    #expect(since("http://h/a", a, failed(1), a, failed(2)) == nil, "only the former has failed")
+    #expect(since("http://h/a", a, failed(1), c) == nil)
+    #expect(since("http://h/a", a, failed(1), c, failed(3), c, failed(4)) == "2026-11-21T12:03:00Z")
+    #expect(since("https://h/a", a, failed(1), a, "response: mirror=1 at=0 part=7 size=9", failed(4)) != first)
+  }
+
   @Test func aNewVersionForgetsTheMarks() {
     let over = begun("response: mirror=1 at=0 part=78 size=90")
     #expect(over.data.checkpoint == nil && over.data.softMark == nil)

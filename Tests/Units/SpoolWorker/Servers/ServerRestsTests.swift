@@ -20,7 +20,7 @@ import Testing
   private func pauses(_ key: String, _ fault: (UInt64) -> ServerRests.Fault) -> [Int64] {
     var (rests, now, pauses) = (ServerRests(), Int64(1000), [Int64]())
     for id in UInt64(0)..<12 {
-      rests.started(id, [key])
+      rests.started(id, [key], at: now)
       guard let end = fail(&rests, id, of: key, fault(id), at: now)?.until else { return [] }
       pauses.append((end - now) / 1000)
       #expect(rests.isClosed([key], at: end - 1) && !rests.isClosed([key], at: end))
@@ -45,7 +45,7 @@ import Testing
     while done < 500, now < 1_000_000 {
       if let rest = rests.rests[Self.server], now < rest.until { now = rest.until }
       id += 1
-      rests.started(id, [Self.server])
+      rests.started(id, [Self.server], at: now)
       (level, seen) = (max(0, level - rate * Double(now - seen) / 1000), now)
       if level < 10 {
         (level, done) = (level + 1, done + 1)
@@ -109,13 +109,14 @@ import Testing
     var rests = ServerRests()
     _ = rests.answered(1, [Self.server], at: 0)
     let ends = [(UInt64(2), Int64(5000)), (3, 6000), (4, 16_000)].map { id, now in
-      rests.started(id, [Self.server])
+      rests.started(id, [Self.server], at: now)
       return fail(&rests, id, fault(.unreachable), at: now)?.until
     }
     #expect(ends == [6000, 16_000, 36_000])
+    #expect(rests.firstEnd(at: 16_000) == 36_000 && rests.lasting == [], "a run stays for it")
     _ = rests.answered(4, [Self.proxy], at: 0)
     let later = fail(&rests, 5, of: Self.proxy, fault(.unreachable), at: 10_000)?.until
-    #expect(later == 20_000)
+    #expect(later == 20_000 && rests.lasting == [Self.proxy])
   }
 
   /// A URL that answers so is perhaps the only one. A second one is believed, unless it has credentials of its own.
@@ -153,10 +154,23 @@ import Testing
     #expect(byOther == [], "it may use a connection from before")
     rests.ended(2)
     #expect(!rests.isClosed(way, at: 10_000), "it has shown nothing")
-    rests.started(4, way)
+    rests.started(4, way, at: 10_000)
     let byProbe = rests.answered(4, way, at: 11_000)
     #expect(byProbe == [Self.server])
     #expect(!rests.isClosed(way, at: 11_000))
+  }
+
+  /// It may be busy with what is there, or with another mirror.
+  @Test func aProbeThatDoesNotAskLosesItsTurn() {
+    var rests = ServerRests()
+    _ = fail(&rests, 1, fault(.unreachable), at: 0)
+    rests.started(2, [Self.server], at: 10_000)
+    let early = rests.mayAsk(3, [Self.server], at: 129_999)
+    let other = rests.mayAsk(3, [Self.server], at: 130_000)
+    let former = rests.mayAsk(2, [Self.server], at: 130_000)
+    #expect(!early && other && !former && rests.isClosed([Self.server], at: 130_000))
+    rests.ended(2)
+    #expect(rests.isClosed([Self.server], at: 130_000), "the other still asks")
   }
 
   /// Twice as many with each answer. One that asked for a rest bears half of what it had before, for some minutes.
@@ -164,7 +178,7 @@ import Testing
   func theOthersFollowOneByOne(_ cause: ServerRests.Cause, _ limits: [Int]) {
     var rests = ServerRests(perHost: 8)
     _ = fail(&rests, 1, fault(cause, asked: 5), at: 0)
-    rests.started(2, [Self.server])
+    rests.started(2, [Self.server], at: 20_000)
     let found = (0..<3).map { _ in
       _ = rests.answered(2, [Self.server], at: 20_000)
       return rests.limit(of: Self.server)
@@ -175,7 +189,7 @@ import Testing
     // Once more.
     for id in UInt64(3)..<6 {
       _ = fail(&rests, id, fault(.asked, asked: 5), at: 500_000)
-      rests.started(id + 10, [Self.server])
+      rests.started(id + 10, [Self.server], at: 510_000)
       for _ in 0..<9 { _ = rests.answered(id + 10, [Self.server], at: 510_000) }
     }
     #expect(rests.limit(of: Self.server) == 1)
@@ -189,6 +203,32 @@ import Testing
     _ = rests.answered(9, [Self.server], at: 0)
     let three = [3, 4, 5].map { isServers($0) }
     #expect(three == [false, false, true])
+  }
+
+  /// What redirects lead to is perhaps one dropper's: the server that led there rests a minute at most, keeps its
+  /// transfers, and is not away, however many such URLs there are.
+  @Test(arguments: [nil, 86_400] as [Int64?]) func redirectsToDeadServers(asked: Int64?) throws {
+    var (rests, now) = (ServerRests(perHost: 8), Int64(0))
+    let patience = ServerRests.Patience(since: -999_000_000, milliseconds: 100_000)
+    for url in UInt64(0)..<30 {
+      rests.started(url, [Self.server], at: now)
+      var fault = fault(.broken, asked: asked, url: url)
+      fault.isOfOther = true
+      guard let end = rests.failed(url, Self.server, fault, running: 4, at: now, jitter: 0.5)?.until else { continue }
+      rests.noteFailure(Self.server, since: -999_000_000)
+      #expect(end - now <= 60_000 && !rests.isAway([Self.server], patience, at: now))
+      now = end
+    }
+    #expect(now > 300_000 && rests.bears(Self.server) == nil && rests.rests[Self.server]?.onlyURL != nil)
+    // It fails itself: from now on.
+    rests.started(99, [Self.server], at: now)
+    let first = fail(&rests, 99, fault(.unreachable), at: now)?.until
+    #expect(first == now + 10_000)
+    #expect(!rests.isAway([Self.server], patience, at: now))
+    // A rest that begins anew with one URL's word is believed no more than any other.
+    rests.started(100, [Self.server], at: now + 10_000)
+    let second = fail(&rests, 100, fault(.asked, asked: 7200, url: 7), at: now + 10_000)?.until
+    #expect(second == now + 70_000)
   }
 
   @Test func aNetworkThatChangesEndsWhatCouldNotBeReached() {
@@ -226,18 +266,22 @@ import Testing
     #expect(!rests.isAway([Self.server], .endless, at: 0))
     // One job asks before the others are given up.
     #expect(!rests.isAway([Self.server], patience, at: 3_600_000))
-    rests.started(1, [Self.server])
+    rests.started(1, [Self.server], at: 0)
     #expect(!rests.isAway([Self.server], patience, at: 0))
   }
 
-  /// A name that nobody knows, while other servers answer, is a typing error.
-  @Test(arguments: [("resolve", true, true), ("resolve", false, false), ("connect", true, false)])
-  func anUnknownNameGetsADay(code: String, othersAnswer: Bool, isAway: Bool) {
+  /// A name that nobody knows, while other servers answer, is a typing error; not if its server has ever answered.
+  @Test(
+    arguments: [
+      ("resolve", true, false, true), ("resolve", true, true, false), ("resolve", false, false, false),
+      ("connect", true, false, false),
+    ])
+  func anUnknownNameGetsADay(code: String, othersAnswer: Bool, hasAnswered: Bool, isAway: Bool) {
     let day: Int64 = 86_400_000
     var rests = ServerRests()
     let rest = ServerRests.Rest(
       cause: .unreachable, code: code, reason: "", until: 3_600_000, since: -2 * day, failed: 0, failures: 30)
-    _ = rests.learn(Self.server, rest, at: 0)
+    _ = rests.learn(Self.server, rest, answered: hasAnswered ? -3 * day : nil, at: 0)
     if othersAnswer { _ = rests.answered(9, ["https://other:443"], at: -1000) }
     let patience = ServerRests.Patience(since: -2 * day, milliseconds: 5 * day)
     #expect(rests.isAway([Self.server], patience, at: 0) == isAway)
@@ -253,7 +297,7 @@ import Testing
     var rests = ServerRests(perHost: 4)
     let isNew = rests.learn(Self.server, rest(until: 50_000), at: 0)
     #expect(!isNew && rests.isClosed([Self.server], at: 49_999))
-    rests.started(7, [Self.server])
+    rests.started(7, [Self.server], at: 50_000)
     let isLonger = rests.learn(Self.server, rest(until: 90_000), at: 50_000)
     #expect(!isLonger && rests.isClosed([Self.server], at: 99_000), "it still has its probe")
     rests.ended(7)
@@ -271,7 +315,7 @@ import Testing
       cause: .asked, code: "http-429", reason: "", until: 0, since: -60_000, failed: -60_000, failures: 1, url: heard)
     _ = rests.learn(Self.server, rest, at: 0)
     #expect(rests.rests[Self.server]?.onlyURL == heard)
-    rests.started(1, [Self.server])
+    rests.started(1, [Self.server], at: 0)
     let end = fail(&rests, 1, fault(.asked, asked: 7200, url: heard == 0 ? nil : 1), at: 0)?.until
     #expect(end == seconds * 1000)
   }
@@ -282,7 +326,7 @@ import Testing
     _ = fail(&rests, 1, fault(.asked), at: 5000)
     #expect(rests.isClosed([Self.server], at: 6000, wantedAt: 4000))
     #expect(!rests.isClosed([Self.server], at: 6000, wantedAt: 6000))
-    rests.started(2, [Self.server])
+    rests.started(2, [Self.server], at: 6000)
     #expect(rests.isClosed([Self.server], at: 6000, wantedAt: 6000), "one at a time")
     _ = fail(&rests, 2, fault(.asked), at: 8000)
     #expect(rests.isClosed([Self.server], at: 8000, wantedAt: 6000))
@@ -326,12 +370,27 @@ import Testing
     #expect(started.sorted() == ["mirror b", "move h", "other c"])
   }
 
+  /// One job is less patient than those before it.
+  @Test func whoseTimeIsOverIsGivenUp() {
+    var scheduler = Scheduler(TransferLimits(jobs: 9, perHost: 4, commits: 9))
+    var rests = ServerRests()
+    _ = fail(&rests, 1, of: "a", fault(.unreachable), at: 0)
+    rests.noteFailure("a", since: -7_200_000)
+    for (name, hours) in [("long", 5), ("short", 1), ("longer", 9)] as [(String, Int64)] {
+      var peek = Peek(host: "a", ways: [["a"]])
+      peek.patience = ServerRests.Patience(since: -9_000_000, milliseconds: hours * 3_600_000)
+      scheduler.backlog.add(Candidate(name: FileName(name), origin: .new, modified: 1), peek)
+    }
+    let started = start(&scheduler, rests, at: 1)
+    #expect(started == ["short a"])
+  }
+
   @Test func aServerThatComesBackGetsFew() {
     var scheduler = Scheduler(TransferLimits(jobs: 9, perHost: 4, commits: 9))
     var rests = ServerRests(perHost: 4)
     _ = fail(&rests, 1, of: "a", fault(.unreachable), at: 0)
     for number in 0..<9 { look(&scheduler, "j\(number)", ways: [["a"]]) }
-    rests.started(2, ["a"])
+    rests.started(2, ["a"], at: 1)
     _ = rests.answered(2, ["a"], at: 1)
     let first = start(&scheduler, rests, at: 1)
     #expect(first.count == 2)

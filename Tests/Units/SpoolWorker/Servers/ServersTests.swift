@@ -103,6 +103,20 @@ import Testing
     }
   }
 
+  /// One script serves many files by their queries.
+  @Test func twoQueriesAreTwoURLs() throws {
+    let fixture = try Fixture()
+    try fixture.drop("url: http://b/get?id=1\nurl: http://b/get?id=1#x\nurl: http://b/get?id=2\n", as: "a")
+    let claim = try fixture.claim("a")
+    let mirrors = try MirrorURL.all(of: claim.text.request, WorkerOptions().protocols)
+    let rests = try WorkerLoop.alone {
+      let servers = Self.servers(fixture.spool)
+      let failure = Failure(.http, "later", status: 429, retryAfter: 3600)
+      return mirrors.map { servers.judged(failure, isOfOther: false, of: 1, $0, claim, .endless).rest }
+    }
+    #expect(rests == [60, 60, 3600])
+  }
+
   /// A server that refuses no more is soon asked as often as before, also by the next run.
   @Test func aPauseThatIsOverIsForgotten() throws {
     let fixture = try Fixture()

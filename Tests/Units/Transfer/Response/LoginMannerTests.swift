@@ -61,6 +61,21 @@ import Testing
     #expect(told(server) == ["", "Basic"])
   }
 
+  /// A file of logins has none for most hosts.
+  @Test(arguments: [
+    ("machine 127.0.0.1 login user password pw", 2), ("machine \"127.0.0.1\" login user password pw", 2),
+    ("DEFAULT login user password pw", 2), ("machine 127.0.0.11 login user password pw", 1), ("", 1),
+  ])
+  func askedOnceWhereThereIsNoLogin(netrc: String, requests: Int) async throws {
+    let server = try Self.server([], status: "404 Not Found")
+    let directory = try TemporaryDirectory()
+    try writeFile("\(directory.path)/netrc", Array("machine a login b password c\n\(netrc)\n".utf8))
+    var network = NetworkOptions()
+    network.netrc = "\(directory.path)/netrc"
+    _ = await (try Driver(.init(network: network))).fetch("http://127.0.0.1:\(server.port)/a")
+    #expect(server.requests.count == requests)
+  }
+
   @Test func neverBasicWhereTheServerHasDigest() async throws {
     let server = try Self.server([Self.digest, "Basic realm=\"x\""])
     let outcome = await (try Driver()).fetch(login(server, "/wrong"))
