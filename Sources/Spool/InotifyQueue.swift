@@ -19,8 +19,7 @@ package struct InotifyQueue: Sendable {
   /// - Parameter mask: the events, as in inotify(7).
   /// - Returns: the watch descriptor; nil when the directory does not exist now.
   /// - Throws: ``SpoolError``, ENOSPC where the user has no watches left.
-  @discardableResult
-  package func watch(_ directory: Directory?, _ mask: UInt32) throws(SpoolError) -> Int32? {
+  @discardableResult package func watch(_ directory: Directory?, _ mask: UInt32) throws(SpoolError) -> Int32? {
     // inotify_add_watch takes no directory descriptor. Through /proc it follows the one that is open; without /proc,
     // as in some chroots, it goes by name.
     let open = "/proc/self/fd"

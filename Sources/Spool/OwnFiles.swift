@@ -152,9 +152,7 @@ package final class ScratchFile: Sendable {
 
   package init(_ spool: Spool) throws(SpoolError) {
     self.spool = spool
-    file = try spool.system.createNew(
-      spool.root, spool.temporary(FileName("standing"))
-    ).shared()
+    file = try spool.system.createNew(spool.root, spool.temporary(FileName("standing"))).shared()
     path = spool.path(forChild: String(decoding: file.path.bytes, as: UTF8.self))
   }
 

@@ -25,17 +25,13 @@ package final class Spool: Sendable {
   private let settingsPlaces: [String]?
   /// Whether it is one that `spoolrun get` has made where its files go.
   package let isBesideFiles: Bool
-  /// The directory as it was when it was opened.
   let identity: FileStatus
   /// The user whose workers write the journals: the owner of `cur/`, where nobody else can put a file.
   let journalUser: UInt32
   let user = geteuid()
   package let kind: FileSystemKind
-  /// See ``Leases``.
   let agreedLease = Atomic(standardLease)
-  /// See ``now()``.
   let clockOffset = Atomic<Int64>(0)
-  /// See ``touch(_:)``.
   let touchesNeedTime = Atomic(false)
   /// The spool's file system has refused RENAME_NOREPLACE. It is not asked again: on a network file system the vain
   /// call costs three round trips.
@@ -56,19 +52,16 @@ package final class Spool: Sendable {
   }
 
   /// Opens the spool at `location`.
-  /// - Parameters:
-  ///   - kind: the type of its file system; nil to ask the kernel.
-  ///   - settings: of a spool of `spoolrun get`: the first of these directories that exists has `defaults` and `hooks`;
-  ///     nil for the spool itself.
-  ///   - isBesideFiles: see ``isBesideFiles``.
+  /// - Parameter kind: the type of its file system; nil to ask the kernel.
+  /// - Parameter settings: of a spool of `spoolrun get`: the first of these directories that exists has `defaults` and
+  ///   `hooks`; nil for the spool itself.
+  /// - Parameter isBesideFiles: see ``isBesideFiles``.
   /// - Throws: ``SpoolError``: ENOENT where there is none, ENOTDIR where it is something else or lacks one of its
   ///   directories.
   package init(
     _ location: String, owner: WorkerID, boot: String, system: System = System(), kind: FileSystemKind? = nil,
     settings: [String]? = nil, isBesideFiles: Bool = false
-  )
-    throws(SpoolError)
-  {
+  ) throws(SpoolError) {
     (self.location, self.boot, self.system) = (location, boot, system)
     directory = try system.open(AT_FDCWD, Path(location), O_RDONLY | O_DIRECTORY).shared()
     root = directory.number
@@ -110,9 +103,8 @@ package final class Spool: Sendable {
   package func isInPlace() throws(SpoolError) -> Bool {
     // Through a link as well.
     let path = Path("\(location)/.")
-    return try orNil(system.status(AT_FDCWD, path).isSameFile(as: directory.status())) {
-      $0.isOfMissingSpool(on: kind)
-    } ?? false
+    return try orNil(system.status(AT_FDCWD, path).isSameFile(as: directory.status())) { $0.isOfMissingSpool(on: kind) }
+      ?? false
   }
 
   /// nil where the spool is gone: the last command of a get takes its own away.
@@ -199,7 +191,6 @@ package final class Spool: Sendable {
     }
   }
 
-  /// Whether a job's file has a name of the job besides this one.
   func hasOtherName(_ status: FileStatus, than path: Path) throws(SpoolError) -> Bool {
     guard let name = path.name else { return false }
     let job = ClaimName(name)?.job ?? JobName(unchecked: name)
@@ -231,25 +222,20 @@ package final class Spool: Sendable {
 
   /// The file system that the spool is on; nil if it cannot be made durable as a whole.
   /// - Throws: ``SpoolError`` where its status cannot be read.
-  package func fileSystem() throws(SpoolError) -> FileSystem? {
-    FileSystem(directory, try directory.status(), kind)
-  }
+  package func fileSystem() throws(SpoolError) -> FileSystem? { FileSystem(directory, try directory.status(), kind) }
 
   /// The name of this worker with another tag, which cannot be guessed.
   var scratchOwner: String { owner.tagged(UInt32(truncatingIfNeeded: Host.current.random())).text }
 
   /// A new name in `tmp/` that cannot be guessed. Other users may write there (spool.5, SEVERAL USERS), and see this
   /// worker's tag in the names of its claims, so the name has another tag.
-  func temporary(_ name: FileName) -> Path {
-    Path(.tmp, FileName(name.bytes + [0x3A] + Array(scratchOwner.utf8)))
-  }
+  func temporary(_ name: FileName) -> Path { Path(.tmp, FileName(name.bytes + [0x3A] + Array(scratchOwner.utf8))) }
 
   /// Writes a file of the spool's own in place of the old one; readers see either as a whole.
-  /// - Parameters:
-  ///   - mode: as far as the umask allows. 644: users who may drop jobs may read it.
-  ///   - modified: its time, in seconds since the epoch; nil for now.
-  ///   - isFlushed: whether it is durable before it has its name.
-  ///   - replaces: false to keep a file that is there.
+  /// - Parameter mode: as far as the umask allows. 644: users who may drop jobs may read it.
+  /// - Parameter modified: its time, in seconds since the epoch; nil for now.
+  /// - Parameter isFlushed: whether it is durable before it has its name.
+  /// - Parameter replaces: false to keep a file that is there.
   func write(
     _ bytes: [UInt8], to path: Path, mode: mode_t = 0o644, modified: Int64? = nil, isFlushed: Bool = false,
     replaces: Bool = true
@@ -403,7 +389,6 @@ extension Spool {
   }
 }
 
-/// Moves that replace nothing.
 extension Spool {
   /// Renames without replacing. Where RENAME_NOREPLACE is unknown, by link and unlink: link(2) refuses an existing name
   /// everywhere; see ``JobMoves`` for a crash between the two. The rename first: FAT supports it, and no links.
@@ -443,8 +428,7 @@ extension Spool {
   /// - Parameter isDouble: the job must keep another name. One in `tmp/` does not count: a dropper is about to remove
   ///   it. Without the second look, two processes that see each other's name would both remove theirs.
   /// - Returns: whether this call has removed the name.
-  @discardableResult
-  func remove(_ path: Path, of job: FileStatus, isDouble: Bool = false) throws(SpoolError) -> Bool {
+  @discardableResult func remove(_ path: Path, of job: FileStatus, isDouble: Bool = false) throws(SpoolError) -> Bool {
     guard try system.statusIfPresent(root, path)?.isSameFile(as: job) == true else { return false }
     if isDouble, try !hasOtherName(job, than: path) { return false }
     let former = temporary(FileName("moved"))

@@ -30,11 +30,7 @@ extension Spool {
   /// Sets the times of an open file to now, by the clock that sets the times of new files. On some file systems, such
   /// as SSHFS, a touch sets them by this host's clock, which other hosts would take for an early or late heartbeat.
   func touch(_ file: borrowing some OpenFile & ~Copyable) throws(SpoolError) {
-    if touchesNeedTime.load(ordering: .relaxed) {
-      try file.setTimes(to: now().seconds)
-    } else {
-      try file.touch()
-    }
+    if touchesNeedTime.load(ordering: .relaxed) { try file.setTimes(to: now().seconds) } else { try file.touch() }
   }
 
   private func fileSystemTimes(touches: Bool = true) throws(SpoolError) -> (made: Timestamp, touched: Timestamp) {
@@ -49,6 +45,4 @@ extension Spool {
   package func fileSystemTime() throws(SpoolError) -> Timestamp { try fileSystemTimes(touches: false).made }
 }
 
-extension Timestamp {
-  package static func now() -> Timestamp { Timestamp(seconds: Host.current.now()) }
-}
+extension Timestamp { package static func now() -> Timestamp { Timestamp(seconds: Host.current.now()) } }

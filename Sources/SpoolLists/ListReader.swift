@@ -18,8 +18,7 @@ package final class ListReader {
   package convenience init(_ path: [UInt8]?, _ options: ListOptions) throws {
     var options = options
     options.name = options.name ?? path.map { Array($0[Self.directory(of: $0).count...]) }
-    try self.init(
-      ByteSource(PlainFile.open(path)).inflated(), options, directory: path.map { Self.directory(of: $0) })
+    try self.init(ByteSource(PlainFile.open(path)).inflated(), options, directory: path.map { Self.directory(of: $0) })
   }
 
   /// A list in memory, which may be gzipped, without files beside it.
@@ -97,9 +96,8 @@ extension ListFormat {
   /// - Parameter head: the list's first bytes.
   static func guess(by head: [UInt8]) -> ListFormat {
     var text =
-      ByteSource.isLittleEndian(head).map {
-        String(decoding: ByteSource.units(head, isLittle: $0), as: UTF16.self)
-      } ?? String(decoding: head, as: UTF8.self)
+      ByteSource.isLittleEndian(head).map { String(decoding: ByteSource.units(head, isLittle: $0), as: UTF16.self) }
+      ?? String(decoding: head, as: UTF8.self)
     // A byte order mark.
     if text.unicodeScalars.first == "\u{FEFF}" { text.unicodeScalars.removeFirst() }
     // The last line may be cut.
@@ -178,9 +176,8 @@ package struct ListOutputs: ListTable {
 
   package enum Finding { case new, repeated, taken }
 
-  /// - Parameters:
-  ///   - job: all that it asks for.
-  ///   - isFixed: whether the list itself gives the output.
+  /// - Parameter job: all that it asks for.
+  /// - Parameter isFixed: whether the list itself gives the output.
   /// - Returns: also whether the list gives another job the same.
   package mutating func note(_ output: Fingerprint, of job: Fingerprint, isFixed: Bool) -> Finding {
     let bit = isFixed ? 1 : 0

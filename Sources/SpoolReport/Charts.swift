@@ -4,9 +4,8 @@ internal import Spool
 /// stretched to the width of the page. Pure.
 enum Charts {
   /// Bars over the time, with the highest value and the ends of the axis written beside them.
-  /// - Parameters:
-  ///   - shown: writes a value.
-  ///   - kind: the class that the bars are coloured by.
+  /// - Parameter shown: writes a value.
+  /// - Parameter kind: the class that the bars are coloured by.
   static func bars(_ values: [UInt64], _ axis: TimeAxis, kind: String, shown: (UInt64) -> String) -> HTMLText {
     let most = values.max() ?? 0
     let middle = axis.count / 2

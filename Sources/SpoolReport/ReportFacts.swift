@@ -90,9 +90,7 @@ package struct JobRecord: Sendable, Equatable {
     }
   }
 
-  private mutating func end(
-    _ line: ScannedLine, _ end: Attempt.End, _ bytes: UInt64, milliseconds: Int64? = nil
-  ) {
+  private mutating func end(_ line: ScannedLine, _ end: Attempt.End, _ bytes: UInt64, milliseconds: Int64? = nil) {
     guard let time = line.time else { return }
     // A receipt that was written again, or a failure before anything was tried.
     if attempts.last?.end != .open {
@@ -253,9 +251,8 @@ struct TimeAxis: Equatable {
     1, 5, 15, hour, 3 * hour, 6 * hour, 12 * hour, day, 7 * day, 28 * day, 365 * day, 3650 * day,
   ]
 
-  /// - Parameters:
-  ///   - used: the minutes in which something happened.
-  ///   - since: the first minute that may be shown; nil if any may.
+  /// - Parameter used: the minutes in which something happened.
+  /// - Parameter since: the first minute that may be shown; nil if any may.
   init(of used: some Sequence<Int64>, since: Int64? = nil) {
     let all = used.reduce(nil as ClosedRange<Int64>?) { range, minute in
       range.map { min($0.lowerBound, minute)...max($0.upperBound, minute) } ?? minute...minute

@@ -27,15 +27,10 @@ package struct ReportPage {
 
   package var html: String {
     let sections: [(id: String, title: String, body: HTMLText)] = [
-      ("person", "What needs a person", "\(workers)\(givenUp)"),
-      ("time", "Over time", overTime),
-      ("hosts", "Rates by host", hosts),
-      ("servers", "Servers that rest", servers),
-      ("failures", "Failures", failures),
-      ("slowest", "The slowest jobs", slowest),
-      ("biggest", "The biggest files", biggest),
-      ("oldest", "The oldest jobs that are not done", oldest),
-      ("codes", "What the failures mean", codes.html),
+      ("person", "What needs a person", "\(workers)\(givenUp)"), ("time", "Over time", overTime),
+      ("hosts", "Rates by host", hosts), ("servers", "Servers that rest", servers), ("failures", "Failures", failures),
+      ("slowest", "The slowest jobs", slowest), ("biggest", "The biggest files", biggest),
+      ("oldest", "The oldest jobs that are not done", oldest), ("codes", "What the failures mean", codes.html),
     ]
     let links: [HTMLText] = sections.map { "<li><a href=\"#\($0.id)\">\($0.title)</a></li>" }
     let bodies: [HTMLText] = sections.map {
@@ -128,9 +123,8 @@ package struct ReportPage {
     let table = ReportTable(
       caption: "Hosts by bytes received",
       columns: [
-        .init("Host"), .init("Done", .number), .init("Received", .number),
-        .init("Rate", .number), .init("Rate, drawn", .drawing),
-        .init("Failed attempts", .number),
+        .init("Host"), .init("Done", .number), .init("Received", .number), .init("Rate", .number),
+        .init("Rate, drawn", .drawing), .init("Failed attempts", .number),
       ], rows: rows, otherwise: "nothing was received.")
     return """
       <p class="faint">The rate is that of one transfer, on average over the time of the attempts that received \
@@ -148,8 +142,7 @@ package struct ReportPage {
       let host: HTMLText = server.rest.host.map { "<br><span class=\"faint\">for \(escaped($0))</span>" } ?? ""
       return [
         "\(Shown.text(server.name))\(host)",
-        "\(codes.link(server.rest.code))<br>\(Shown.text(escaped(server.rest.reason)))",
-        "\(Shown.time(server.end))",
+        "\(codes.link(server.rest.code))<br>\(Shown.text(escaped(server.rest.reason)))", "\(Shown.time(server.end))",
         "\(shortDuration(silence)) of \(shortDuration(Int64(snapshot.patience)))",
         Charts.meter(Double(silence) / Double(max(1, snapshot.patience)), kind: "bad"),
       ]
@@ -211,8 +204,7 @@ package struct ReportPage {
     return ReportTable(
       caption: caption,
       columns: [
-        .init(title), .init("Failures", .number),
-        .init("\(axis.label(0)) to \(axis.label(axis.count - 1))", .drawing),
+        .init(title), .init("Failures", .number), .init("\(axis.label(0)) to \(axis.label(axis.count - 1))", .drawing),
         .init("Most by \(axis.unit)", .number),
       ], rows: rows, otherwise: "no attempt failed."
     ).html
@@ -302,8 +294,7 @@ extension ReportPage {
     return ReportTable(
       caption: "Jobs that are not done, the oldest first",
       columns: [
-        .init("Job"), .init("Age", .number), .init("State"),
-        .init("Attempts", .number), .init("Last failure"),
+        .init("Job"), .init("Age", .number), .init("State"), .init("Attempts", .number), .init("Last failure"),
       ], rows: rows, otherwise: "none."
     ).html
   }
@@ -397,7 +388,6 @@ private struct ExplainedCodes {
       uniqueKeysWithValues: codes.compactMap { code in FailureExplanation(of: code).map { (code, $0.lines) } })
   }
 
-  /// A code as a link to what it means, if that is known.
   func link(_ code: String) -> HTMLText {
     lines[code] == nil ? "\(Shown.text(code))" : "<a href=\"#code-\(code)\">\(Shown.text(code))</a>"
   }
@@ -411,9 +401,7 @@ private struct ExplainedCodes {
   }
 }
 
-extension String {
-  fileprivate var capitalizedFirst: String { prefix(1).uppercased() + dropFirst() }
-}
+extension String { fileprivate var capitalizedFirst: String { prefix(1).uppercased() + dropFirst() } }
 
 /// The style of the page. Colours have a contrast of at least 4.5 for text and 3 for drawings (WCAG 1.4.3, 1.4.11), in
 /// both schemes. No colour says anything that a text does not.

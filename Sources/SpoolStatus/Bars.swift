@@ -69,9 +69,7 @@ struct BarLayout {
     barWidth = hasBar ? min(Self.widestBar, room - nameWidth - 1) : 0
   }
 
-  func line(_ name: String, _ figures: Figures) -> StyledLine {
-    line(StyledLine(name, look), figures)
-  }
+  func line(_ name: String, _ figures: Figures) -> StyledLine { line(StyledLine(name, look), figures) }
 
   /// The line of the total. If its label does not fit, it takes the place of the bar, then that of the time left, then
   /// that of the share.
@@ -90,8 +88,7 @@ struct BarLayout {
   private func line(_ name: StyledLine, _ figures: Figures, hasBar: Bool = true, hasTime: Bool = true) -> StyledLine {
     var line = name
     func pad(_ text: String, to width: Int) { line.append(padded(text, to: width, left: true)) }
-    let labelWidth =
-      (hasBar || barWidth == 0 ? nameWidth : nameWidth + 1 + barWidth) + (hasTime ? 0 : Self.timeWidth)
+    let labelWidth = (hasBar || barWidth == 0 ? nameWidth : nameWidth + 1 + barWidth) + (hasTime ? 0 : Self.timeWidth)
     line.append(String(repeating: " ", count: max(0, labelWidth - name.width)))
     if hasBar, barWidth > 0 {
       line.append(" ")

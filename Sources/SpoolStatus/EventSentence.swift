@@ -8,9 +8,8 @@ package struct EventSentence {
   private let now: Timestamp?
   private let look: Look
 
-  /// - Parameters:
-  ///   - spool: its path, as the person gave it.
-  ///   - now: for a terminal, where times are told from now on; nil for a log.
+  /// - Parameter spool: its path, as the person gave it.
+  /// - Parameter now: for a terminal, where times are told from now on; nil for a log.
   package init(_ event: Event, of spool: String, now: Timestamp?, _ look: Look) {
     (self.event, self.spool, self.now, self.look) = (event, spool, now, look)
   }
@@ -125,9 +124,7 @@ private struct WaitingSentence {
   }
 
   /// Bytes: exactly in a log.
-  private func size(_ bytes: String) -> String {
-    now == nil ? bytes : UInt64(bytes).map(shortBytes) ?? escaped(bytes)
-  }
+  private func size(_ bytes: String) -> String { now == nil ? bytes : UInt64(bytes).map(shortBytes) ?? escaped(bytes) }
 
   /// The same among other results of the run: `2 try again, the first in 52s`.
   var part: String {
@@ -144,10 +141,9 @@ package struct RunClosing {
   private let now: Timestamp
   private let isOnce: Bool
 
-  /// - Parameters:
-  ///   - seconds: that the run took.
-  ///   - isOnce: whether it was to run what was due, and not to stay.
-  ///   - waiting: the fields of the event `waiting`; nil if there was none.
+  /// - Parameter seconds: that the run took.
+  /// - Parameter isOnce: whether it was to run what was due, and not to stay.
+  /// - Parameter waiting: the fields of the event `waiting`; nil if there was none.
   package init(_ summary: RunSummary, seconds: Int64, isOnce: Bool, waiting: Fields?, now: Timestamp) {
     (self.summary, self.seconds, self.isOnce) = (summary, seconds, isOnce)
     (self.waiting, self.now) = (waiting, now)

@@ -41,9 +41,8 @@ struct JobColumns {
   private let now: Timestamp
   private let look: Look
 
-  /// - Parameters:
-  ///   - jobs: the jobs to show; their names set the width of the first column.
-  ///   - drawsBars: whether those that run have a bar where there is room for all figures.
+  /// - Parameter jobs: the jobs to show; their names set the width of the first column.
+  /// - Parameter drawsBars: whether those that run have a bar where there is room for all figures.
   init(_ jobs: [JobStatus], now: Timestamp, width: Int, look: Look, drawsBars: Bool = false) {
     (self.now, self.width, self.look) = (now, width, look)
     let longest = max(8, jobs.map { displayWidth($0.name.display) }.max() ?? 0)

@@ -84,9 +84,7 @@ package struct JobTarget: Sendable, Equatable {
     let url = request.urls.first.map { URLText($0.text) }.flatMap { $0.scheme.isEmpty ? nil : $0 }
     server = url.map { ServerNote.shown("\($0.scheme)\($0.host)".lowercasedASCII) }
     let last = url?.lastName.map { String($0) }
-    output = request.outputText(named: last).map { output in
-      (request.root.map { "\($0.text):" } ?? "") + output
-    }
+    output = request.outputText(named: last).map { output in (request.root.map { "\($0.text):" } ?? "") + output }
   }
 
   /// The server's host, safe for a terminal.
@@ -189,9 +187,7 @@ struct JobReading {
   private var rate: Double? {
     guard let data, let started = text.journal.attempts.lastStarted, let from = text.journal.traffic.grewFrom,
       data.size >= from
-    else {
-      return nil
-    }
+    else { return nil }
     if now.seconds - data.modified >= Self.quietAfter { return 0 }
     let seconds = data.modified - started.seconds
     // Both times are whole seconds, so the rate of a shorter time would be far off.
@@ -203,9 +199,7 @@ struct JobReading {
     let journal = text.journal
     // One that has not failed may wait for another job's output.
     let isInterrupted = state == .interrupted || state == .retrying && journal.attempts.lastFailure == nil
-    if isInterrupted, let stop = journal.attempts.lastInterruption {
-      return .init(interruption: stop)
-    }
+    if isInterrupted, let stop = journal.attempts.lastInterruption { return .init(interruption: stop) }
     guard state != .paused, let failure = journal.attempts.lastFailure else { return nil }
     // After `retry` the old failures no longer count.
     if state == .running, journal.attempts.failures + journal.attempts.failedDeliveries == 0 { return nil }
@@ -232,28 +226,17 @@ extension JobStatus.Problem {
 extension JobStatus {
   var json: JSONText {
     .object([
-      ("name", .string(name.display)),
-      ("state", .string(state.rawValue)),
-      ("bytes", .count(bytes)),
-      ("total", .count(total)),
-      ("rate", .rate(rate)),
-      ("left", .count(secondsLeft)),
-      ("attempts", .count(attempts)),
-      ("attempt-limit", .count(attemptLimit)),
-      ("next", .optional(next)),
-      ("worker", .optional(worker)),
-      ("priority", .optional(priority?.rawValue)),
-      ("waits", waits?.json ?? .null),
-      ("delivery", .optional(awaitsDelivery ? "waiting" : nil)),
-      ("error", problem?.json ?? .null),
+      ("name", .string(name.display)), ("state", .string(state.rawValue)), ("bytes", .count(bytes)),
+      ("total", .count(total)), ("rate", .rate(rate)), ("left", .count(secondsLeft)), ("attempts", .count(attempts)),
+      ("attempt-limit", .count(attemptLimit)), ("next", .optional(next)), ("worker", .optional(worker)),
+      ("priority", .optional(priority?.rawValue)), ("waits", waits?.json ?? .null),
+      ("delivery", .optional(awaitsDelivery ? "waiting" : nil)), ("error", problem?.json ?? .null),
     ])
   }
 }
 
 extension JobStatus.Problem {
-  var json: JSONText {
-    .object([("code", .string(code)), ("reason", .string(reason)), ("time", .optional(time))])
-  }
+  var json: JSONText { .object([("code", .string(code)), ("reason", .string(reason)), ("time", .optional(time))]) }
 }
 
 /// What the spool knows about a standing order.
@@ -269,21 +252,15 @@ package struct OrderStatus: Sendable {
   /// Why the last check failed; nil if it did not.
   package var problem: JobStatus.Problem?
 
-  init(_ name: FileName, _ state: JobState) {
-    (self.name, self.state) = (name, state == .retrying ? .waiting : state)
-  }
+  init(_ name: FileName, _ state: JobState) { (self.name, self.state) = (name, state == .retrying ? .waiting : state) }
 
   /// The state as `status` and its JSON name it.
   var shownState: String { state == .running ? "checking" : state.rawValue }
 
   var json: JSONText {
     .object([
-      ("name", .string(name.display)),
-      ("state", .string(shownState)),
-      ("checked", .optional(checked)),
-      ("entries", .count(entries)),
-      ("next", .optional(next)),
-      ("problems", .count(problems.count)),
+      ("name", .string(name.display)), ("state", .string(shownState)), ("checked", .optional(checked)),
+      ("entries", .count(entries)), ("next", .optional(next)), ("problems", .count(problems.count)),
       ("error", problem?.json ?? .null),
     ])
   }

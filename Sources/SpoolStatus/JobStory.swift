@@ -15,7 +15,6 @@ private struct JobStory {
   let now: Timestamp
   /// What it waits for, if that is no worker.
   let waits: String?
-  /// The spool, as the person named it.
   let spool: String
 
   /// The lines for a terminal: free of control characters.
@@ -119,8 +118,7 @@ private struct JobStory {
     if waits != nil { return nil }
     switch standing {
     case .absent, .running, .done: return nil
-    case .waiting, .due:
-      return "`spoolrun --once \(ShellWords.quoted(spool))` runs it, unless a worker does."
+    case .waiting, .due: return "`spoolrun --once \(ShellWords.quoted(spool))` runs it, unless a worker does."
     case .retrying: return "`\(command("retry"))` lets it try again now."
     case .paused: return "`\(command("release"))` lets it go on."
     case .failed where !isJob: return "`\(command("cancel"))` removes it."
@@ -141,9 +139,8 @@ package final class JobStoryReader {
 
   /// The lines that tell of the jobs of this name, with an empty one between two of them. If there is none, those of
   /// archived receipts.
-  /// - Parameters:
-  ///   - name: a job's name in any state, or one that is no job's, as in `failed`.
-  ///   - directory: only jobs there; nil for all.
+  /// - Parameter name: a job's name in any state, or one that is no job's, as in `failed`.
+  /// - Parameter directory: only jobs there; nil for all.
   /// - Returns: nil if there is none.
   package func lines(of name: FileName, in directory: Directory?) throws(SpoolError) -> [String]? {
     // One look can miss a job that moves (INTERNALS.md, invariant 10).
@@ -245,9 +242,7 @@ extension JobStanding {
     case .hold: return .paused
     case .done: return .done
     case .cur:
-      guard let claim = ClaimName(place.name),
-        claim.isAlive(status, in: spool, now: now)
-      else { return .due }
+      guard let claim = ClaimName(place.name), claim.isAlive(status, in: spool, now: now) else { return .due }
       let data = try spool.status(.partial, job.part).map { UInt64(clamping: $0.size) }
       guard let text = try JobSearch(spool).job(.cur, place.name) else { return nil }
       return .running(bytes: data ?? 0, total: text.request.expected.size ?? text.journal.data.version?.size)

@@ -65,9 +65,8 @@ package struct RunPicture: Sendable {
 
   // MARK: lines
 
-  /// - Parameters:
-  ///   - width: the maximum number of columns.
-  ///   - height: the maximum number of rows. The total is the last row, and the last to be left out.
+  /// - Parameter width: the maximum number of columns.
+  /// - Parameter height: the maximum number of rows. The total is the last row, and the last to be left out.
   package func lines(width: Int, height: Int, _ look: Look) -> [StyledLine] {
     guard width > 0, height > 0 else { return [] }
     return progress.running.isEmpty ? idleLines(width, height, look) : bars(width, height, look)
@@ -89,8 +88,7 @@ package struct RunPicture: Sendable {
         BarLayout.Figures(bytes: job.bytes ?? 0, total: job.total, rate: meters[job.id]?.rate, turn: turns))
     }
     if shown < running.count, height > 1 {
-      lines.append(
-        StyledLine("\(look.ellipsis) and \(running.count - shown) more", within: width, look, .faint))
+      lines.append(StyledLine("\(look.ellipsis) and \(running.count - shown) more", within: width, look, .faint))
     }
     if !hasTotal { return lines }
     let figures = BarLayout.Figures(
@@ -99,9 +97,7 @@ package struct RunPicture: Sendable {
   }
 
   private func idleLines(_ width: Int, _ height: Int, _ look: Look) -> [StyledLine] {
-    func line(_ text: String, _ ink: Ink) -> StyledLine {
-      StyledLine(text, within: width, look, ink)
-    }
+    func line(_ text: String, _ ink: Ink) -> StyledLine { StyledLine(text, within: width, look, ink) }
     let count = progress.waiting
     let more = progress.moreWait ? "+" : ""
     let jobs = count == 0 ? "jobs wait" : count == 1 ? "1 job waits" : "\(count)\(more) jobs wait"
@@ -121,9 +117,8 @@ struct RunTotal {
   let certainty: BarLayout.Certainty
   let label: TotalLabel
 
-  /// - Parameters:
-  ///   - before: how jobs had ended where the total begins.
-  ///   - gone: how many jobs were seen running and have ended, and the bytes that they had.
+  /// - Parameter before: how jobs had ended where the total begins.
+  /// - Parameter gone: how many jobs were seen running and have ended, and the bytes that they had.
   init(_ progress: WorkerProgress, since before: RunSummary, gone: (jobs: UInt64, bytes: UInt64)) {
     let now = progress.summary
     // The difference is negative if a job that waited then has ended since.

@@ -1,7 +1,6 @@
 package import Spool
 
 package struct SpoolSnapshot: Sendable {
-  /// The spool's path, as the person named it.
   package var location: String
   package var time: Timestamp
   package var counts: [JobState: Int] = [:]
@@ -31,9 +30,7 @@ package struct SpoolSnapshot: Sendable {
   package var recent: [DoneStatus]?
   package var unreadable: [Directory] = []
 
-  package init(location: String, time: Timestamp) {
-    (self.location, self.time) = (location, time)
-  }
+  package init(location: String, time: Timestamp) { (self.location, self.time) = (location, time) }
 
   package func count(_ state: JobState) -> Int { counts[state] ?? 0 }
 
@@ -128,16 +125,13 @@ extension SpoolSnapshot {
       ($0.0.rawValue, JSONText.count(max(0, count($0.0) - $0.1.count)))
     }
     return JSONText.object([
-      ("format", .count(Self.jsonFormat)),
-      ("spool", .string(escaped(location))),
-      ("time", .string(time.description)),
+      ("format", .count(Self.jsonFormat)), ("spool", .string(escaped(location))), ("time", .string(time.description)),
       ("jobs", .object(states.map { ($0.rawValue, .count(count($0))) })),
       (
         "bytes",
         .object([
           ("stored", .count(stored)), ("present", .count(progress?.bytes)), ("total", .count(progress?.total)),
-          ("rate", .rate(rate)),
-          ("left", .count(secondsLeft)),
+          ("rate", .rate(rate)), ("left", .count(secondsLeft)),
         ])
       ),
       ("list", .array(listed.joined().map(\.json))),
@@ -209,8 +203,7 @@ package struct ServerStatus: Sendable, Equatable {
       ("server", .string(escaped(note.server))), ("cause", .string(escaped(rest.cause))),
       ("code", .string(escaped(rest.code))), ("reason", .string(escaped(rest.reason))),
       ("host", rest.host.map { .string(escaped($0)) } ?? .null), ("since", .string(rest.since.description)),
-      ("until", .string(end.description)),
-      ("failures", .count(rest.failures)), ("jobs", .count(jobs)),
+      ("until", .string(end.description)), ("failures", .count(rest.failures)), ("jobs", .count(jobs)),
     ])
   }
 }
@@ -228,11 +221,10 @@ package struct WorkerStatus: Sendable {
     let options = report.map { $0.options.named.compactMap { option in Self.json(option.key, option.value) } } ?? []
     let waits = report.map(\.waits) ?? []
     return .object([
-      ("name", .string(name)), ("state", .string(isAlive ? "alive" : "silent")),
-      ("beat", .string(beat.description)), ("started", .optional(report?.started)),
-      ("program", .optional(report?.program.map { escaped($0) })),
-      ("mode", .optional(report?.mode.map { escaped($0) })),
-      ("runs", .count(report?.runs)), ("options", .object(options)),
+      ("name", .string(name)), ("state", .string(isAlive ? "alive" : "silent")), ("beat", .string(beat.description)),
+      ("started", .optional(report?.started)), ("program", .optional(report?.program.map { escaped($0) })),
+      ("mode", .optional(report?.mode.map { escaped($0) })), ("runs", .count(report?.runs)),
+      ("options", .object(options)),
       (
         "waits",
         .array(waits.map { .object([("cause", .string(escaped($0.cause))), ("reason", .string(escaped($0.reason)))]) })

@@ -53,9 +53,7 @@ package final class SnapshotReader {
     try addPartial(partial.filter { !$0.isData }, besides: Set(running.compactMap { ClaimName($0)?.job.fileName }))
     try addFailed(failed)
     let read = first(limit, of: paused, by: <)
-    for name in read {
-      if let job = try details(.hold, name, name, .paused) { snapshot.add(job) }
-    }
+    for name in read { if let job = try details(.hold, name, name, .paused) { snapshot.add(job) } }
     try count(Set(paused).subtracting(read), .paused, in: .hold)
     snapshot.counts[.waiting] = urgent.count + waiting.count
     let data = Set(partial.lazy.filter(\.isData).map(\.dataOwner))
@@ -117,9 +115,7 @@ package final class SnapshotReader {
   }
 
   /// Counts those that are not read any further, the first ``Self/countedRead`` each as a job or as a standing order.
-  private func count(
-    _ names: some Sequence<FileName>, _ state: JobState, in directory: Directory
-  ) throws(SpoolError) {
+  private func count(_ names: some Sequence<FileName>, _ state: JobState, in directory: Directory) throws(SpoolError) {
     for (index, name) in names.enumerated() {
       if index < Self.countedRead, try JobSearch(spool).isStandingOrder(directory, name) {
         snapshot.orderCount += 1

@@ -9,11 +9,10 @@ package struct StatusTable {
   private let drawsBars: Bool
   private let limit: (JobState) -> Int
 
-  /// - Parameters:
-  ///   - width: the maximum number of columns.
-  ///   - selected: the job to mark.
-  ///   - isFiltered: whether `snapshot` lacks jobs on purpose.
-  ///   - limit: the maximum number of jobs of a state to list.
+  /// - Parameter width: the maximum number of columns.
+  /// - Parameter selected: the job to mark.
+  /// - Parameter isFiltered: whether `snapshot` lacks jobs on purpose.
+  /// - Parameter limit: the maximum number of jobs of a state to list.
   package init(
     _ snapshot: SpoolSnapshot, _ look: Look, width: Int, selected: TableSubject? = nil, isFiltered: Bool = false,
     drawsBars: Bool = false, limit: @escaping (JobState) -> Int
@@ -71,9 +70,7 @@ package struct StatusTable {
     return JobColumns(listed, now: snapshot.time, width: width, look: look, drawsBars: drawsBars)
   }
 
-  private func line(_ text: String, _ ink: Ink? = nil) -> StyledLine {
-    StyledLine(text, within: width, look, ink)
-  }
+  private func line(_ text: String, _ ink: Ink? = nil) -> StyledLine { StyledLine(text, within: width, look, ink) }
 
   private func more(_ count: Int) -> [StyledLine] {
     count > 0 ? [line("  \(look.ellipsis) and \(count) more", .faint)] : []
@@ -266,12 +263,8 @@ package struct TableRow: Sendable {
   package var subject: TableSubject?
 }
 
-extension JobStatus {
-  var subject: TableSubject { TableSubject(name, in: directory) }
-}
+extension JobStatus { var subject: TableSubject { TableSubject(name, in: directory) } }
 
 extension OrderStatus {
-  var subject: TableSubject {
-    TableSubject(name, in: state == .waiting ? .standing : state.usualDirectory)
-  }
+  var subject: TableSubject { TableSubject(name, in: state == .waiting ? .standing : state.usualDirectory) }
 }

@@ -42,11 +42,7 @@ package struct StyledLine: Sendable {
 
   package mutating func append(_ plain: String, _ ink: Ink? = nil) {
     width += displayWidth(plain)
-    if isColored, let ink, !plain.isEmpty {
-      text += "\u{1B}[\(ink.rawValue)m\(plain)\u{1B}[0m"
-    } else {
-      text += plain
-    }
+    if isColored, let ink, !plain.isEmpty { text += "\u{1B}[\(ink.rawValue)m\(plain)\u{1B}[0m" } else { text += plain }
   }
 
   /// The text without spaces at its end, which could wrap.
@@ -95,8 +91,7 @@ private func isWide(_ value: UInt32) -> Bool {
 private let wideRanges: [ClosedRange<UInt32>] = [
   0x1100...0x115F, 0x2329...0x232A, 0x2E80...0x303E, 0x3041...0x3247, 0x3250...0x4DBF, 0x4E00...0xA4C6, 0xA960...0xA97C,
   0xAC00...0xD7A3, 0xF900...0xFAFF, 0xFE10...0xFE19, 0xFE30...0xFE6B, 0xFF01...0xFF60, 0xFFE0...0xFFE6,
-  0x16FE0...0x1B2FB,
-  0x1F200...0x1F265, 0x20000...0x3FFFD,
+  0x16FE0...0x1B2FB, 0x1F200...0x1F265, 0x20000...0x3FFFD,
 ]
 
 /// `text` in at most `width` columns. If it is longer, `ellipsis` replaces its middle, because names differ at their
@@ -145,9 +140,8 @@ package struct LiveRegion: Sendable {
 
   package var isEmpty: Bool { drawn.isEmpty }
 
-  /// - Parameters:
-  ///   - above: lines to print above the region, from where they scroll up.
-  ///   - columns: the window's current width. If it has become narrower, the terminal has wrapped the lines.
+  /// - Parameter above: lines to print above the region, from where they scroll up.
+  /// - Parameter columns: the window's current width. If it has become narrower, the terminal has wrapped the lines.
   package mutating func draw(_ lines: [StyledLine], above: [String] = [], columns: Int) -> String {
     var result = back(columns)
     // These lines may wrap, so everything below them is erased first.

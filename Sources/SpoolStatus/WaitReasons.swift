@@ -114,7 +114,6 @@ private struct WaitReasons {
 }
 
 extension SpoolSnapshot {
-  /// Says of each job why it waits.
   mutating func explain() {
     let reasons = WaitReasons(self)
     for (state, group) in jobs {

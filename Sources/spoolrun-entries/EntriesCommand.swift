@@ -8,8 +8,7 @@ internal import SystemPackage
 /// prints its entries as a native list. NAME is the list's own, which may say what its digests are. It is a program of
 /// its own because the list is a stranger's: what happens to it stays in a process without the worker's memory, limited
 /// in memory and time.
-@main
-enum EntriesCommand {
+@main enum EntriesCommand {
   /// Bytes beyond those of its start.
   private static let memory: UInt64 = 256 << 20
   /// Seconds of CPU.
@@ -45,9 +44,7 @@ enum EntriesCommand {
       let list = try EntryList(files.first)
       let target = files.count == 2 ? open(files[1]) : 1
       if target < 0 { return fail(74, "\(escaped(files[1])): \(Errno(rawValue: errno))") }
-      guard spoolrun_confine(memory, time, output) == 0 else {
-        return fail(71, "setrlimit: \(Errno(rawValue: errno))")
-      }
+      guard spoolrun_confine(memory, time, output) == 0 else { return fail(71, "setrlimit: \(Errno(rawValue: errno))") }
       let isWritten = write(try list.entries(format, name: name), to: target)
       return isWritten ? 0 : fail(74, "cannot be written: \(Errno(rawValue: errno))")
     } catch let defect as Defect {

@@ -2,8 +2,7 @@ internal import ArgumentParser
 internal import Glibc
 internal import Spool
 
-@main
-enum Main {
+@main enum Main {
   static func main() {
     Terminal.openMissing()
     // A reader that goes early, such as head(1), ends no command half-way, and no limit of a file's size does.
@@ -69,8 +68,7 @@ enum Main {
 
 struct Spoolrun: ParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "spoolrun",
-    abstract: "Downloads the files whose URLs are dropped into a spool directory.",
+    commandName: "spoolrun", abstract: "Downloads the files whose URLs are dropped into a spool directory.",
     discussion: """
       One file, now:     spoolrun get https://host/a.bin
 
@@ -80,8 +78,7 @@ struct Spoolrun: ParsableCommand {
                          ls spool/files spool/failed
 
       Recipes: man spoolrun-howto. Spools and jobs: man 5 spool. All: man spoolrun.
-      """,
-    version: "0.3.0",
+      """, version: "0.3.0",
     subcommands: [
       Get.self, Run.self, Init.self, Doctor.self, Add.self, Subscribe.self, Verify.self, Status.self, Explain.self,
       Wait.self, Report.self, Hold.self, Release.self, Retry.self, Prioritise.self, Cancel.self, Relink.self,

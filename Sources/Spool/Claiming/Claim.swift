@@ -317,7 +317,6 @@ extension Claim {
     }
   }
 
-  /// Gives `copy`, which is `own`, the claim's name.
   private func takePlace(_ copy: Path, _ own: FileStatus) throws(SpoolError) {
     do throws(SpoolError) {
       // Not a rename over it: if a person has just moved the claim elsewhere, the copy would be a second job.

@@ -1,6 +1,5 @@
 internal import SystemPackage
 
-/// Who has a job that this worker claimed.
 extension Claim {
   package enum Ownership: Sendable {
     case ours

@@ -5,10 +5,9 @@ internal import SystemPackage
 extension Claims {
   /// Takes the job `name` from `origin` (`new`, `urgent`, `partial`, `standing`, or `cur` for a take-over): lock,
   /// judge, rename to a name of our own, confirm.
-  /// - Parameters:
-  ///   - now: the time by the clock of the spool's file system.
-  ///   - isForced: also a job whose next attempt is not due.
-  ///   - isWanted: whether to take a job with this text. If not, it keeps its name, and is unavailable.
+  /// - Parameter now: the time by the clock of the spool's file system.
+  /// - Parameter isForced: also a job whose next attempt is not due.
+  /// - Parameter isWanted: whether to take a job with this text. If not, it keeps its name, and is unavailable.
   /// - Throws: ``SpoolError`` for what would stop every job.
   package func claim(
     _ name: FileName, from origin: Directory, now: Timestamp, isForced: Bool = false,
@@ -65,7 +64,6 @@ extension Claims {
 
   // MARK: lock, judge, rename, confirm
 
-  /// - Parameter isNamed: `source` is the claim's name already.
   private func claim(
     _ job: JobName, _ source: Path, _ origin: Directory, now: Timestamp, isForced: Bool,
     _ isWanted: (JobText) -> Bool, isNamed: Bool = false
@@ -120,8 +118,7 @@ extension Claims {
 
   /// Gives the job a name that no older job has, and renames it to the claim's name.
   /// - Returns: why it cannot be claimed; nil if it has the claim's name now.
-  private func rename(_ candidate: inout LockedJob, _ text: JobText, isSound: Bool) throws(SpoolError)
-    -> ClaimOutcome?
+  private func rename(_ candidate: inout LockedJob, _ text: JobText, isSound: Bool) throws(SpoolError) -> ClaimOutcome?
   {
     let source = candidate.source
     if candidate.origin.takesNewJobs {
@@ -135,9 +132,7 @@ extension Claims {
     let target = Path(.cur, name)
     // Asked before the file is opened for writing or gets another time: a worker that watches would look again without
     // end.
-    if !candidate.isNamed, source != target, try isOurs(name) {
-      return candidate.origin == .cur ? .unavailable : .gone
-    }
+    if !candidate.isNamed, source != target, try isOurs(name) { return candidate.origin == .cur ? .unavailable : .gone }
     guard try openForWriting(&candidate, at: source) else { return .unavailable }
     if isSound { try noteArrival(&candidate, text) }
     if !candidate.isNamed {
@@ -216,8 +211,7 @@ extension Claims {
     let isUrgencyNew = candidate.origin == .urgent && !text.isMarkedUrgent
     guard isRequeued || isUrgencyNew else { return }
     let now = Timestamp.now()
-    let lines =
-      (isRequeued ? JournalLine.requeued(now).text : "") + (isUrgencyNew ? JournalLine.urgent(now).text : "")
+    let lines = (isRequeued ? JournalLine.requeued(now).text : "") + (isUrgencyNew ? JournalLine.urgent(now).text : "")
     if text.hasTornTail { try file.truncate(to: Int64(text.completeLength)) }
     do throws(SpoolError) {
       try file.write(Array(lines.utf8), at: Int64(text.completeLength))

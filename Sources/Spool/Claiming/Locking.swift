@@ -12,7 +12,6 @@ struct LockedJob {
   /// When the file was last written or renamed, in seconds since the epoch, before this worker did.
   let foundChanged: Int64
   let origin: Directory
-  /// Where it was when it was locked.
   let source: Path
   /// Whether `source` is the claim's name already.
   let isNamed: Bool
@@ -31,7 +30,6 @@ struct LockedJob {
 }
 
 extension Claims {
-  /// What came of the attempt to lock a job's file.
   enum Locking {
     case locked(LockedJob)
     case refused(ClaimOutcome)
@@ -42,9 +40,8 @@ extension Claims {
   ///
   /// One look at the file decides all of this, by one descriptor for reading, that keeps the lock: to close one for
   /// writing in `new/` is an event for a worker that watches, and it would look again without end.
-  /// - Parameters:
-  ///   - isForced: also a job whose next attempt is not due.
-  ///   - isNamed: `source` is the claim's name already.
+  /// - Parameter isForced: also a job whose next attempt is not due.
+  /// - Parameter isNamed: `source` is the claim's name already.
   func lock(
     _ job: JobName, _ source: Path, _ origin: Directory, now: Timestamp, isForced: Bool, isNamed: Bool
   ) throws(SpoolError) -> Locking {
@@ -114,8 +111,7 @@ extension Claims {
       return true
     }
     let status = try file.status()
-    guard status.isSameFile(as: locked.status), status.size == locked.status.size,
-      status.links <= locked.status.links
+    guard status.isSameFile(as: locked.status), status.size == locked.status.size, status.links <= locked.status.links
     else { return false }
     let needsLock = locked.lock.lock == .shared
     if needsLock {

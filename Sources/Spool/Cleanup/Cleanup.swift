@@ -43,9 +43,8 @@ package struct CleanupFinding: Sendable {
   /// For ``Kind/stuck``: why it cannot be removed.
   package let obstacle: SpoolError?
 
-  init(
-    _ kind: Kind, _ path: Path, bytes: Int64 = 0, count: Int = 0, output: String? = nil, obstacle: SpoolError? = nil
-  ) {
+  init(_ kind: Kind, _ path: Path, bytes: Int64 = 0, count: Int = 0, output: String? = nil, obstacle: SpoolError? = nil)
+  {
     self.kind = kind
     place = path.display
     (self.bytes, self.count, self.output, self.obstacle) = (bytes, count, output, obstacle)
@@ -54,7 +53,6 @@ package struct CleanupFinding: Sendable {
 
 /// One clean-up of a spool. Directories are read as streams, and only the names of leftovers are kept.
 package struct Cleanup {
-  /// Report what would be removed, and remove nothing.
   package var isDry = false
   /// Seconds after which a file in `tmp/` is abandoned, as in a maildir.
   package var staleAge: Int64 = 36 * 3600
@@ -213,9 +211,8 @@ package struct Cleanup {
   }
 
   /// - Parameter roots: those opened already, by their paths.
-  private func hasPayload(
-    _ receipt: Journal.Receipt, _ roots: inout [ExactText: OutputRoot]
-  ) throws(SpoolError) -> Bool {
+  private func hasPayload(_ receipt: Journal.Receipt, _ roots: inout [ExactText: OutputRoot]) throws(SpoolError) -> Bool
+  {
     do throws(SpoolError) {
       let key = (receipt.directory ?? "").exact
       let root = if let root = roots[key] { root } else { try OutputRoot(receipt.directory, spool: spool) }

@@ -7,7 +7,6 @@ internal import SystemPackage
 /// A file goes only if it is exactly what its receipt says, and no other job has or wants the output. It goes before
 /// its receipt: where a crash came in between, the receipt goes the next time.
 package struct KeptVersions {
-  /// What came of the file of an old version.
   package struct Outcome: Sendable {
     package let job: FileName
     package let receipt: Journal.Receipt
@@ -37,9 +36,8 @@ package struct KeptVersions {
   /// Files that are read before it is asked which jobs have them.
   private static let readAtOnce = 1000
 
-  /// - Parameters:
-  ///   - job: one of the subscription's.
-  ///   - output: the path of a job's payload below its output root, as far as its text says it.
+  /// - Parameter job: one of the subscription's.
+  /// - Parameter output: the path of a job's payload below its output root, as far as its text says it.
   /// - Returns: nil if the job is of no subscription, or of none that is wanted.
   package init?(
     _ spool: Spool, of job: JobName, where isWanted: (JobRequest) -> Bool = { $0.standing.keep != nil },
@@ -171,7 +169,6 @@ package struct KeptVersions {
 
   private enum Look {
     case gone, sound(FileStatus)
-    /// With the reason.
     case changed(String)
   }
 

@@ -21,7 +21,6 @@ package enum OutputRootProblem: Error, Sendable, CustomStringConvertible {
 /// The output root that a worker publishes to. It goes by the path, which receipts name: a disk may be mounted over it,
 /// or the directory may be renamed or made again.
 package final class CurrentOutputRoot {
-  /// As in ``OutputRoot/location``.
   package let location: String?
 
   private let spool: Spool
@@ -29,7 +28,6 @@ package final class CurrentOutputRoot {
   /// The directory that the path led to when it was last asked.
   package private(set) var root: OutputRoot
 
-  /// - Parameter location: as for ``OutputRoot/init(_:spool:)``.
   package init(_ location: String?, spool: Spool, reach: OutputReach = .below) throws(OutputRootProblem) {
     (self.location, self.spool, self.reach) = (location, spool, reach)
     root = try Self.open(location, spool, reach)

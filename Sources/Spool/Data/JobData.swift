@@ -8,10 +8,9 @@ package struct JobData {
   package init(_ spool: Spool) { self.spool = spool }
 
   /// Removes data that no job needs, unless a process has its lock.
-  /// - Parameters:
-  ///   - path: `partial/NAME.part`, or the data set aside as `failed/NAME.part`.
-  ///   - isDry: whether to only report what would be removed.
-  ///   - isLeftover: whether no job needs it.
+  /// - Parameter path: `partial/NAME.part`, or the data set aside as `failed/NAME.part`.
+  /// - Parameter isDry: whether to only report what would be removed.
+  /// - Parameter isLeftover: whether no job needs it.
   /// - Returns: the bytes that were in it; nil if it is not removed.
   func removeIdle(
     _ path: Path, isDry: Bool = false, where isLeftover: () throws(SpoolError) -> Bool
@@ -38,9 +37,7 @@ package struct JobData {
       let status = try file.status()
       guard isFree || known?.isSameFile(as: status) == true,
         try spool.system.status(spool.root, path).isSameFile(as: status)
-      else {
-        return nil
-      }
+      else { return nil }
       return try body(status)
     } catch  where error.errno == .noSuchFileOrDirectory {
       return nil

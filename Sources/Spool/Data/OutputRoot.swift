@@ -79,8 +79,7 @@ package final class OutputRoot {
     try open(output, creating: true, mode)
   }
 
-  private func open(_ output: OutputPath, creating: Bool, _ mode: PayloadMode? = nil) throws(SpoolError)
-    -> OutputPlace
+  private func open(_ output: OutputPath, creating: Bool, _ mode: PayloadMode? = nil) throws(SpoolError) -> OutputPlace
   {
     var chain = [root]
     for (depth, name) in output.parents.enumerated() {
@@ -173,9 +172,7 @@ package enum OutputReach: Sendable {
 extension OutputRoot {
   /// Whether the path still leads to the directory that is open.
   /// - Throws: ``SpoolError``, ENOENT if the path does not exist.
-  func isInPlace() throws(SpoolError) -> Bool {
-    try spool.system.status(base, entry).isSameFile(as: root.identity)
-  }
+  func isInPlace() throws(SpoolError) -> Bool { try spool.system.status(base, entry).isSameFile(as: root.identity) }
 
   /// Why this root must not be published to; nil where it is outside the spool, or in its `files`.
   func misplacement(_ reach: OutputReach = .below) throws(SpoolError) -> String? {
@@ -188,9 +185,7 @@ extension OutputRoot {
       return
         "the output directory \(name) contains the spool: a job's output could become a job, or the spool's defaults"
     }
-    if isOfSpool {
-      return "the output directory \(name) is a directory of the spool that is not for downloaded files"
-    }
+    if isOfSpool { return "the output directory \(name) is a directory of the spool that is not for downloaded files" }
     guard let index = chain.firstIndex(where: { $0.isSameFile(as: own[0]) }) else { return nil }
     let files = try spool.system.status(spool.root, Path("\(Directory.files.rawValue)/."))
     if files.isSameFile(as: chain[index - 1]) { return nil }
@@ -254,9 +249,8 @@ package struct NamedRoots {
   }
 
   /// Lets jobs name `directory` as their output root.
-  /// - Parameters:
-  ///   - directory: an absolute path.
-  ///   - name: the link's name in `roots`, without a slash.
+  /// - Parameter directory: an absolute path.
+  /// - Parameter name: the link's name in `roots`, without a slash.
   /// - Throws: ``SpoolError``, EEXIST where the name leads elsewhere.
   package func offer(_ directory: String, as name: String) throws(SpoolError) {
     try spool.provide(Path(Self.directory))
@@ -286,9 +280,8 @@ package enum PayloadCheck: Sendable {
 
 extension OutputRoot {
   /// Compares a payload below this root with its receipt.
-  /// - Parameters:
-  ///   - verified: what was verified; the payload is read for it. nil: only look whether the payload exists.
-  ///   - note: called with each block that was read.
+  /// - Parameter verified: what was verified; the payload is read for it. nil: only look whether the payload exists.
+  /// - Parameter note: called with each block that was read.
   /// - Throws: ``SpoolError``, ELOOP where a directory of the path is a symbolic link.
   package func check(
     _ receipt: Journal.Receipt, _ verified: Journal.Verified?, note: (UnsafeRawBufferPointer) -> Void = { _ in }
@@ -302,9 +295,8 @@ extension OutputRoot {
 }
 
 extension ExistingOutput {
-  func check(
-    _ verified: Journal.Verified, _ note: (UnsafeRawBufferPointer) -> Void
-  ) throws(SpoolError) -> PayloadCheck {
+  func check(_ verified: Journal.Verified, _ note: (UnsafeRawBufferPointer) -> Void) throws(SpoolError) -> PayloadCheck
+  {
     let expected = verified.expectation
     // A file of another size need not be read.
     if let mismatch = expected.mismatch(size: UInt64(status.size)) { return .changed(mismatch) }
@@ -332,7 +324,6 @@ package final class OutputPlace {
 
   var parent: OpenDirectory { chain[chain.count - 1] }
 
-  /// What came of the attempt to give the data its final name.
   package enum Publication: Sendable {
     case published
     /// Another file has the name, and the job does not have `overwrite: yes`.
@@ -341,9 +332,7 @@ package final class OutputPlace {
     case otherFileSystem
   }
 
-  package func status() throws(SpoolError) -> FileStatus? {
-    try spool.system.statusIfPresent(parent.number, name)
-  }
+  package func status() throws(SpoolError) -> FileStatus? { try spool.system.statusIfPresent(parent.number, name) }
 
   /// Whether the file here is the data itself. On another file system its inode number alone proves nothing.
   package func isSameFile(as part: PartFile) throws(SpoolError) -> Bool {
@@ -423,9 +412,7 @@ package final class OutputPlace {
   }
 
   /// Remembers that the entries which ``unsynced`` named are durable now.
-  package func noteSynced() {
-    for child in chain.dropFirst() { root.durable.insert(child.identity.file) }
-  }
+  package func noteSynced() { for child in chain.dropFirst() { root.durable.insert(child.identity.file) } }
 
   // MARK: on another file system
 
@@ -486,28 +473,22 @@ package final class OutputCopy: Sendable {
   package func inode() throws(SpoolError) -> UInt64 { try target.status().inode }
 }
 
-/// A file that has the name of an output already.
 package final class ExistingOutput {
   package let status: FileStatus
   private let file: SharedFile
 
-  init(file: SharedFile, status: FileStatus) {
-    (self.file, self.status) = (file, status)
-  }
+  init(file: SharedFile, status: FileStatus) { (self.file, self.status) = (file, status) }
 
   /// Reads all of it.
-  /// - Parameters:
-  ///   - algorithms: the digests to compute beside CRC-32.
-  ///   - pieces: by which its pieces are checked.
+  /// - Parameter algorithms: the digests to compute beside CRC-32.
+  /// - Parameter pieces: by which its pieces are checked.
   package func reading(_ algorithms: Set<DigestAlgorithm>, pieces: PieceList? = nil) -> ChecksumReading {
     ChecksumReading(file: file, start: .zero(algorithms, pieces: pieces), end: UInt64(status.size))
   }
 
   package var flush: Flush { Flush(dataOf: file, status) }
 
-  func setModified(_ seconds: Int64) throws(SpoolError) {
-    if status.isRegular { try file.setTimes(to: seconds) }
-  }
+  func setModified(_ seconds: Int64) throws(SpoolError) { if status.isRegular { try file.setTimes(to: seconds) } }
 }
 
 /// A directory that is open, below an output root or the root itself.

@@ -7,7 +7,6 @@ package final class PartFile {
   let file: SharedFile
   /// The inode number of the file, by which the journal knows it.
   package let inode: UInt64
-  /// Bytes of the file.
   package private(set) var length: UInt64
   /// The digests of all ``length`` bytes; see ``adopt(_:)``.
   private var digests: RunningDigests
@@ -48,9 +47,8 @@ package final class PartFile {
   package var path: Path { file.path }
 
   /// Opens or creates the data of `job` and locks it.
-  /// - Parameters:
-  ///   - algorithms: the digests to compute beside CRC-32.
-  ///   - pieces: by which its pieces are checked.
+  /// - Parameter algorithms: the digests to compute beside CRC-32.
+  /// - Parameter pieces: by which its pieces are checked.
   /// - Returns: nil when another worker has the data, or when something of that name is not a file of ours.
   package static func open(
     _ job: JobName, in spool: Spool, digests algorithms: Set<DigestAlgorithm> = [], pieces: PieceList? = nil
@@ -59,12 +57,11 @@ package final class PartFile {
   }
 
   /// The same for data of which an interrupted commit may have left a second name.
-  /// - Parameters:
-  ///   - own: the inode that the job's journal names. It is the job's own although it has another name: a hook may have
-  ///     moved the payload.
-  ///   - isOwnersFrozen: whether another worker's lock does not count. Then the file may only be read, and has to be
-  ///     replaced (``rebuilding(to:owner:)``).
-  ///   - removeTemporary: removes the second name of the data with this inode; it is called under the lock.
+  /// - Parameter own: the inode that the job's journal names. It is the job's own although it has another name: a hook
+  ///   may have moved the payload.
+  /// - Parameter isOwnersFrozen: whether another worker's lock does not count. Then the file may only be read, and has
+  ///   to be replaced (``rebuilding(to:owner:)``).
+  /// - Parameter removeTemporary: removes the second name of the data with this inode; it is called under the lock.
   /// - Throws: ``SpoolError``; what `removeTemporary` throws.
   package static func open(
     _ job: JobName, in spool: Spool, digests algorithms: Set<DigestAlgorithm> = [], pieces: PieceList? = nil,
@@ -223,7 +220,6 @@ package final class PartFile {
   /// another thread.
   package var mark: Mark { Mark(offset: length, states: digests.states) }
 
-  /// The part of the page cache that has this file's pages.
   package var cache: DataCache { DataCache(file: file) }
 
   package var descriptor: Int32 { file.number }
@@ -247,9 +243,7 @@ package final class PartFile {
 
   /// Gives the data the permissions that the payload is to have; nothing for nil. A later worker of the same user can
   /// still open it.
-  package func set(_ mode: PayloadMode?) throws(SpoolError) {
-    if let mode { try file.setPermissions(mode.bits) }
-  }
+  package func set(_ mode: PayloadMode?) throws(SpoolError) { if let mode { try file.setPermissions(mode.bits) } }
 
   package func stamp() throws(SpoolError) -> FileStatus.Stamp { try file.status().stamp }
 
@@ -266,15 +260,12 @@ package final class PartFile {
     adopt(mark)
   }
 
-  /// Whether the name is still this very file's.
   func isInPlace() throws(SpoolError) -> Bool {
     try spool.system.statusIfPresent(spool.root, path)?.isSameFile(as: identity) == true
   }
 
   /// Removes the name, if it is still this file's: a successor's data stays.
-  package func remove() throws(SpoolError) {
-    if try isInPlace() { try spool.system.unlink(spool.root, path) }
-  }
+  package func remove() throws(SpoolError) { if try isInPlace() { try spool.system.unlink(spool.root, path) } }
 
   /// Moves data that is not what the job asked for to `failed/`, for a person to look at. It replaces earlier such
   /// data.
@@ -334,7 +325,6 @@ package struct ChecksumReading: Sendable {
   let start: Mark
   /// Where the stretch ends, in bytes from the file's start.
   let end: UInt64
-  /// See ``PartFile/reading(from:to:rewritingFrom:)``.
   var rewritingFrom: UInt64?
   private var copy: SharedFile?
 
@@ -368,7 +358,6 @@ package struct ChecksumReading: Sendable {
   }
 }
 
-/// The pages of a job's data in the page cache.
 package struct DataCache: Sendable {
   let file: SharedFile
 

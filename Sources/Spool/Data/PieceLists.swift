@@ -40,7 +40,6 @@ package struct PieceLists {
 package struct PieceReading: Sendable {
   let list: PieceList
   let file: SharedFile
-  /// Bytes of the file.
   let size: UInt64
 
   /// Whether a piece, counted from 0, is right; on any thread.

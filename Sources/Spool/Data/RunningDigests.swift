@@ -143,9 +143,7 @@ final class HashingQueue: @unchecked Sendable {
 
   /// On the thread, until nothing waits.
   private func work() {
-    while let piece = withLock({ next() }) {
-      withExtendedLifetime(piece.block) { compute(piece.bytes) }
-    }
+    while let piece = withLock({ next() }) { withExtendedLifetime(piece.block) { compute(piece.bytes) } }
   }
 
   private func next() -> Piece? {
@@ -159,9 +157,7 @@ final class HashingQueue: @unchecked Sendable {
 
   /// Of all bytes so far; waits for them.
   func finish() -> [HashState] {
-    withLock {
-      while isRunning { waitForChange() }
-    }
+    withLock { while isRunning { waitForChange() } }
     return digests
   }
 

@@ -163,9 +163,7 @@ package struct FileSystemTrial {
     traits.renamesWithoutReplacing = try renamesWithoutReplacing()
     traits.exchangesNames = try works { () throws(SpoolError) in try system.exchange(spool.root, one, other) }
     traits.links = try canLink()
-    traits.unnamedFiles = try works { () throws(SpoolError) in
-      _ = try system.openUnnamed(spool.root, Path(.tmp))
-    }
+    traits.unnamedFiles = try works { () throws(SpoolError) in _ = try system.openUnnamed(spool.root, Path(.tmp)) }
     return traits
   }
 

@@ -53,9 +53,7 @@ package struct PeerTraits: Sendable, Equatable {
         "locks are not seen by the other: workers of other hosts are told alive by their heartbeats alone, so give each"
           + " host its own name; --per-host and --limit-rate hold for each host by itself")
     }
-    if !writersAreSeen {
-      found.append("the other does not see whether a program still writes a file")
-    }
+    if !writersAreSeen { found.append("the other does not see whether a program still writes a file") }
     if let appearsAfter, appearsAfter >= 2000 {
       found.append("a new file is seen after \(appearsAfter) ms: mount it with a shorter cache of names")
     }
@@ -169,9 +167,7 @@ package struct PeerTrial {
       let (source, ours, theirs) = (name(), name(), name())
       _ = try here.system.createNew(here.root, source)
       guard try wait(until: { () throws(SpoolError) in try isSeen(source, by: there) }) != nil else { continue }
-      let other = Answer(of: { [there] () throws(SpoolError) in
-        try there.system.rename(there.root, source, theirs)
-      })
+      let other = Answer(of: { [there] () throws(SpoolError) in try there.system.rename(there.root, source, theirs) })
       let weWon = try orNil(here.system.rename(here.root, source, ours), where: \.isGone) != nil
       let theyWon = try orNil(other.wait(), where: \.isGone) != nil
       traits.races += 1

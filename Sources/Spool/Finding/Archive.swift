@@ -34,7 +34,6 @@ package struct Archive: Sendable {
     try entries().filter { $0.bytes.suffix(7).elementsEqual(".tsv.gz".utf8) }.map(Self.directory.appending)
   }
 
-  /// Whether it has a receipt of this name.
   package func contains(_ name: FileName) throws(SpoolError) -> Bool {
     var isThere = false
     try eachPath(named: [name]) { (_, _) in isThere = true }
@@ -43,9 +42,8 @@ package struct Archive: Sendable {
 
   /// Hands the path of each receipt to `body`, the oldest month first. Whoever reads `done/` too reads it before: a
   /// receipt that moves meanwhile is seen twice then, by the same inode, and not missed.
-  /// - Parameters:
-  ///   - names: only these; nil for all.
-  ///   - modifiedSince: months that nothing was moved to since are left out, in seconds since the epoch.
+  /// - Parameter names: only these; nil for all.
+  /// - Parameter modifiedSince: months that nothing was moved to since are left out, in seconds since the epoch.
   package func eachPath(
     named names: Set<FileName>? = nil, modifiedSince: Int64 = .min, _ body: (Path, FileName) throws(SpoolError) -> Void
   ) throws(SpoolError) {
@@ -61,9 +59,7 @@ package struct Archive: Sendable {
         }
       } else {
         let stream = DirectoryStream(try open(directory))
-        while let name = try stream.next() {
-          if !name.isIgnored { try body(directory.appending(name), name) }
-        }
+        while let name = try stream.next() { if !name.isIgnored { try body(directory.appending(name), name) } }
       }
     }
   }

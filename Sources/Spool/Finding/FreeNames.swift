@@ -1,7 +1,6 @@
 internal import Synchronization
 internal import SystemPackage
 
-/// Names that are taken, and names that are free.
 extension JobSearch {
   /// How many names are tried before there is thought to be another reason why none is free.
   static let mostTries = 110
@@ -37,9 +36,7 @@ extension JobSearch {
     let directories = [Directory.cur, .partial, .hold, .failed]
     // In the order in which a job moves, and in reverse: a job that is parked between two looks is seen by one of them.
     for order in [directories, directories.reversed()]
-    where try places(of: job.fileName, in: order).contains(where: { $0.inode != inode }) {
-      return true
-    }
+    where try places(of: job.fileName, in: order).contains(where: { $0.inode != inode }) { return true }
     return false
   }
 
@@ -56,9 +53,7 @@ extension JobSearch {
       if try spool.status(.partial, candidate.part) != nil { continue }
       var isFree = true
       for directory in [Directory.new, .urgent, .partial, .done, .failed, .hold, .standing]
-      where try spool.status(directory, candidate.fileName) != nil {
-        isFree = false
-      }
+      where try spool.status(directory, candidate.fileName) != nil { isFree = false }
       if isFree { return candidate }
     }
     throw SpoolError(call: .rename, path: job.display, errno: .fileExists)

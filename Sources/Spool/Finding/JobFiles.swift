@@ -22,10 +22,9 @@ extension JobSearch {
   /// are no regular ones, have gone, or are closed to this user, and the data of jobs, are left out. So is no receipt
   /// that is closed: what is summed up would be wrong. The cost of a file is that of a stat, and of an open and a read
   /// if it is handed over.
-  /// - Parameters:
-  ///   - besidesOrders: whether standing orders are left out, of those that are read.
-  ///   - modifiedSince: files that were last modified earlier are left out, in seconds since the epoch.
-  ///   - most: this many files are read; of others only the status is handed over.
+  /// - Parameter besidesOrders: whether standing orders are left out, of those that are read.
+  /// - Parameter modifiedSince: files that were last modified earlier are left out, in seconds since the epoch.
+  /// - Parameter most: this many files are read; of others only the status is handed over.
   /// - Throws: ``SpoolError``, EACCES also for a receipt; or what `body` throws.
   package func eachJob(
     in directory: Directory, besidesOrders: Bool = false, modifiedSince: Int64 = .min, reading most: Int = .max,
@@ -39,8 +38,7 @@ extension JobSearch {
       let path = Path(directory, name)
       let isReceipt = directory == .done
       let isFile = try hand(path, name, modifiedSince, reads: count < most, isReceipt: isReceipt, buffer) {
-        (file) throws(SpoolError) in
-        if !besidesOrders || !file.request.isStandingOrder { try body(file) }
+        (file) throws(SpoolError) in if !besidesOrders || !file.request.isStandingOrder { try body(file) }
       }
       if isFile { count += 1 }
     }
@@ -75,7 +73,6 @@ extension JobSearch {
   }
 }
 
-/// What one file after the other is read into.
 final class ReadBuffer {
   private var room = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 16, alignment: 16)
   private var filled = 0

@@ -19,7 +19,6 @@ package struct JobPlace: Hashable, Sendable {
   package var hasEnded: Bool { directory == .done || directory == .failed }
 }
 
-/// A job, and where it was when it was read.
 package typealias FoundJob = (place: JobPlace, text: JobText)
 
 /// Finding jobs by their names in any state, and by what they ask for.
@@ -205,10 +204,9 @@ package struct JobSearch {
   /// The first job for which `matches` is true. Reads the jobs one after the other, in the order in which a job moves,
   /// so a job that moves on meanwhile is seen twice rather than not at all. Files that this user may not read are left
   /// out.
-  /// - Parameters:
-  ///   - directories: where to look; nil for ``readingOrder``.
-  ///   - limit: the maximum number of files to read.
-  ///   - own: the name of a file that is not read.
+  /// - Parameter directories: where to look; nil for ``readingOrder``.
+  /// - Parameter limit: the maximum number of files to read.
+  /// - Parameter own: the name of a file that is not read.
   package func firstJob(
     in directories: [Directory]? = nil, limit: Int = .max, besides own: FileName? = nil,
     where matches: (JobText) -> Bool

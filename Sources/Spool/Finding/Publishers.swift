@@ -1,10 +1,8 @@
-/// Finding the job that a payload is from.
 extension JobSearch {
   /// The finished job whose receipt names this payload. If there are very many receipts, only some are read.
-  /// - Parameters:
-  ///   - output: the path below the output root.
-  ///   - root: the output root, as in ``Journal/Receipt/directory``.
-  ///   - job: a job with the same output, whose name is likely to be similar.
+  /// - Parameter output: the path below the output root.
+  /// - Parameter root: the output root, as in ``Journal/Receipt/directory``.
+  /// - Parameter job: a job with the same output, whose name is likely to be similar.
   package func publisher(of output: String, in root: String?, like job: JobName) throws(SpoolError) -> FoundJob? {
     func isPublisher(_ text: JobText) -> Bool {
       text.journal.publication.receipt?.place == [output.exact, root?.exact]
@@ -17,9 +15,8 @@ extension JobSearch {
   }
 
   /// What the receipts in `done` say of these outputs.
-  /// - Parameters:
-  ///   - root: the output root, as in ``Journal/Receipt/directory``.
-  ///   - outputs: paths below it.
+  /// - Parameter root: the output root, as in ``Journal/Receipt/directory``.
+  /// - Parameter outputs: paths below it.
   /// - Returns: by output, ``FeedEntry/link(_:)`` of each URL that its job asked for, and its bytes.
   package func published(in root: String?, named outputs: Set<ExactText>) throws(SpoolError)
     -> [ExactText: [(link: String, size: UInt64)]]
@@ -29,9 +26,7 @@ extension JobSearch {
       guard let receipt = text.journal.publication.receipt, receipt.directory?.exact == root?.exact,
         outputs.contains(receipt.output.exact), let size = text.journal.publication.verified?.size
       else { return }
-      found[receipt.output.exact, default: []] += text.request.urls.map {
-        (FeedEntry.link($0.text), size)
-      }
+      found[receipt.output.exact, default: []] += text.request.urls.map { (FeedEntry.link($0.text), size) }
     }
     return found
   }
@@ -55,10 +50,9 @@ extension JobSearch {
 
   /// The job that has published this payload, and has not delivered it. If a directory has very many jobs, only some of
   /// them are read.
-  /// - Parameters:
-  ///   - output: the path below the output root.
-  ///   - root: the output root, as in ``Journal/Receipt/directory``.
-  ///   - own: the name in `cur` of the job that asks. It does not count.
+  /// - Parameter output: the path below the output root.
+  /// - Parameter root: the output root, as in ``Journal/Receipt/directory``.
+  /// - Parameter own: the name in `cur` of the job that asks. It does not count.
   package func undelivered(_ output: String, in root: String?, besides own: FileName?) throws(SpoolError) -> FoundJob? {
     // In the order in which a job moves, and `cur` again for one that has left `partial` since.
     for directory in [Directory.new, .urgent, .cur, .partial, .cur, .hold, .failed] {

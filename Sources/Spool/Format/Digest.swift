@@ -43,8 +43,7 @@ package enum DigestAlgorithm: String, CaseIterable, Sendable {
   }
 
   var help: String {
-    digits == 8
-      ? "\(title), eight hexadecimal digits." : "\(title), \(digits) hexadecimal digits or base64."
+    digits == 8 ? "\(title), eight hexadecimal digits." : "\(title), \(digits) hexadecimal digits or base64."
   }
 
   /// Its name as other programs spell it, in either case: `SHA-256`, `sha256`, `SHA2-256`, `BLAKE2b-512`.
@@ -115,9 +114,7 @@ package struct Digests: Hashable, Sendable {
   /// Of two by one algorithm, the last one counts.
   package init(_ digests: Digest...) { self.init(digests) }
 
-  init(_ digests: [Digest]) {
-    for digest in digests { self[digest.algorithm] = digest }
-  }
+  init(_ digests: [Digest]) { for digest in digests { self[digest.algorithm] = digest } }
 
   /// - Parameter digests: in the order of ``all``, at most one by each algorithm.
   init(inOrder digests: [Digest]) { all = digests }
@@ -215,9 +212,7 @@ package struct SumLine: Sendable, Equatable {
   }
 }
 
-extension DigestAlgorithm {
-  fileprivate var tag: String { self == .blake2b ? title : rawValue.uppercased() }
-}
+extension DigestAlgorithm { fileprivate var tag: String { self == .blake2b ? title : rawValue.uppercased() } }
 
 /// A running CRC-32 as zlib, cksfv and `rhash --crc32` compute it (ISO 3309, RFC 1952 section 8).
 package struct Checksum: Hashable, Sendable, CustomStringConvertible {

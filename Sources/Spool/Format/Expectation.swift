@@ -124,9 +124,7 @@ package struct Mark: Sendable, Hashable {
     Mark(offset: 0, states: DigestStates(algorithms, pieces: pieces))
   }
 
-  package init(offset: UInt64, states: DigestStates) {
-    (self.offset, self.states) = (offset, states)
-  }
+  package init(offset: UInt64, states: DigestStates) { (self.offset, self.states) = (offset, states) }
 
   package init(offset: UInt64, checksum: Checksum) {
     self.init(offset: offset, states: DigestStates([HashState(checksum)]))

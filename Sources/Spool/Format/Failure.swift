@@ -1,7 +1,6 @@
 /// Why an attempt or a job failed (spool.5, FAILURE CODES). What a code means is in its ``row``; a new one is a case
 /// and a row here, and an entry in the manual.
-@dynamicMemberLookup
-package enum FailureCode: String, CaseIterable, Sendable {
+@dynamicMemberLookup package enum FailureCode: String, CaseIterable, Sendable {
   case resolve, connect, tls, stalled, timeout, cut
   case shortBody = "short-body"
   case badResponse = "bad-response"
@@ -162,8 +161,7 @@ package enum FailureCode: String, CaseIterable, Sendable {
       Row(.temporary, .job, "The verify hook changed the data.", Self.unverified) {
         ($0.isMismatch, $0.isOfAllServers) = (true, true)
       }
-    case .hook:
-      Row(.temporary, .job, "The verify hook gave no verdict.", Self.unverified) { $0.isOfAllServers = true }
+    case .hook: Row(.temporary, .job, "The verify hook gave no verdict.", Self.unverified) { $0.isOfAllServers = true }
     case .resolveHook: Row(.temporary, .job, "The hook resolve gave no links.", Self.unresolved)
     case .unresolvable:
       Row(
@@ -310,8 +308,7 @@ package enum FailureCode: String, CaseIterable, Sendable {
       row(
         .permanent, .resource,
         "The server wants a login, or the link has expired: give the job a header or another link.", needsURL: true)
-    case 404, 410:
-      row(.permanent, .resource, "The file is not there: look for its new place.", needsURL: true)
+    case 404, 410: row(.permanent, .resource, "The file is not there: look for its new place.", needsURL: true)
     case 408, 429, 503: row(.temporary, .server, busy, needsURL: false)
     case 425, 500...: row(.temporary, .resource, busy, needsURL: false)
     default: row(.permanent, .resource, Self.refused, needsURL: true)
@@ -349,13 +346,9 @@ package enum FailureCode: String, CaseIterable, Sendable {
   }
 
   /// The status in `http-NNN`; nil for other codes.
-  package static func status(of label: String) -> Int? {
-    label.begins(with: "http-") ? Int(label.dropFirst(5)) : nil
-  }
+  package static func status(of label: String) -> Int? { label.begins(with: "http-") ? Int(label.dropFirst(5)) : nil }
 
-  package static func row(of label: String) -> Row? {
-    status(of: label).map { row(status: $0) } ?? byLabel[label]?.row
-  }
+  package static func row(of label: String) -> Row? { status(of: label).map { row(status: $0) } ?? byLabel[label]?.row }
 }
 
 /// What went wrong, before it is known when to try again.
@@ -433,8 +426,7 @@ package struct Failure: Error, Sendable {
         .mismatchDigest, reason ?? "the data does not have the declared \(algorithm.title)", expected: expected,
         found: found)
       digest = algorithm
-    case .piece:
-      self.init(.wrongPiece, reason ?? "a piece of the data is wrong", expected: expected, found: found)
+    case .piece: self.init(.wrongPiece, reason ?? "a piece of the data is wrong", expected: expected, found: found)
     }
   }
 }

@@ -148,13 +148,10 @@ package struct JobName: Hashable, Sendable {
 
   package let fileName: FileName
 
-  /// Why `name` cannot name a job; nil when it can.
   package static func defect(of name: FileName) -> String? {
     let bytes = name.bytes
     if bytes.isEmpty { return "an empty name" }
-    if bytes.count > maximumLength {
-      return "its name has \(bytes.count) bytes, more than \(maximumLength)"
-    }
+    if bytes.count > maximumLength { return "its name has \(bytes.count) bytes, more than \(maximumLength)" }
     if bytes.contains(where: { $0 < 0x20 || $0 == 0x7F }) { return "its name contains control bytes" }
     if bytes.contains(0x2F) { return "its name contains a slash" }
     if name.isData { return "its name ends in .part, which is a job's data" }
@@ -181,8 +178,7 @@ package struct JobName: Hashable, Sendable {
   /// number: `NAME~2~2`.
   func isNumbered(as name: FileName) -> Bool {
     guard let number = name.numbering?.number else { return false }
-    return numbered(number).fileName == name
-      || fileName.suffixed("~\(number)", limit: Self.maximumLength) == name
+    return numbered(number).fileName == name || fileName.suffixed("~\(number)", limit: Self.maximumLength) == name
   }
 
   init(unchecked name: FileName) { fileName = name }

@@ -84,14 +84,11 @@ package enum PayloadName {
   }
 
   /// `path` with the first digits of ``fingerprint(of:)`` before the extension of its last name.
-  /// - Parameters:
-  ///   - texts: what distinguishes this file from others of the name: its URLs.
-  ///   - limit: the maximum of bytes of the last name, which is cut.
+  /// - Parameter texts: what distinguishes this file from others of the name: its URLs.
+  /// - Parameter limit: the maximum of bytes of the last name, which is cut.
   package static func marked(
     _ path: String, of texts: [String], _ length: MarkLength, limit: Int = FileName.maximumLength
-  ) -> String {
-    marked(path, with: fingerprint(of: texts).prefix(length.rawValue), limit: limit)
-  }
+  ) -> String { marked(path, with: fingerprint(of: texts).prefix(length.rawValue), limit: limit) }
 
   /// `path` with these digits before the extension of its last name.
   package static func marked(

@@ -104,9 +104,7 @@ package final class PieceList: Sendable, Equatable {
       self.init(length: length)
     }
 
-    package mutating func take(_ bytes: UnsafeRawBufferPointer) {
-      digests += running.update(bytes).map { Digest($0) }
-    }
+    package mutating func take(_ bytes: UnsafeRawBufferPointer) { digests += running.update(bytes).map { Digest($0) } }
 
     /// nil for a payload without bytes, and for one that is too long.
     package func list() -> PieceList? {
@@ -136,7 +134,6 @@ private struct RunningPiece: Sendable {
   /// Bytes taken in.
   private(set) var filled: UInt64 = 0
 
-  /// - Parameter filled: the bytes that `state` has taken in.
   init(_ state: HashState, length: UInt64, filled: UInt64 = 0) {
     (self.state, self.length, self.filled) = (state, length, filled)
   }
@@ -190,9 +187,7 @@ package struct PieceState: Sendable {
   private var offset: UInt64 { UInt64(pieces) * list.key.length + running.filled }
 
   /// Those that are wrong if the file ends here, counted from 0.
-  package var wrong: [Int] {
-    running.filled > 0 && !list.isRight(pieces, running.state) ? whole + [pieces] : whole
-  }
+  package var wrong: [Int] { running.filled > 0 && !list.isRight(pieces, running.state) ? whole + [pieces] : whole }
 
   /// Whether so many whole ones are wrong that no others are noted.
   package var isFull: Bool { whole.count >= Self.most }

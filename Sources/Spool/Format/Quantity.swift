@@ -4,9 +4,7 @@ package struct Defect: Error, Sendable, Equatable, CustomStringConvertible {
   /// Says what to do about it; free of control bytes and of header values.
   package let reason: String
 
-  package init(line: Int?, reason: String) {
-    (self.line, self.reason) = (line, reason)
-  }
+  package init(line: Int?, reason: String) { (self.line, self.reason) = (line, reason) }
 
   package var description: String { line.map { "line \($0): \(reason)" } ?? reason }
 }
@@ -52,9 +50,8 @@ func byteCountText(_ bytes: UInt64) -> String {
 }
 
 /// `90`, `90s`, `5m`, `2h` or `7d` in seconds, from 1 s to 365 days.
-/// - Parameters:
-///   - most: another maximum, in seconds.
-///   - needsUnit: whether a bare number is refused: some would read it as days.
+/// - Parameter most: another maximum, in seconds.
+/// - Parameter needsUnit: whether a bare number is refused: some would read it as days.
 package func duration(_ text: some StringProtocol, most: UInt64 = 31_536_000, needsUnit: Bool = false) -> Int? {
   let text = Substring(text)
   let unit = ["s": UInt64(1), "m": 60, "h": 3600, "d": 86_400][String(text.suffix(1))]

@@ -69,14 +69,10 @@ package struct Resource: Sendable, Hashable {
   /// differ.
   package let query: Checksum?
 
-  package init(place: String, query: Checksum?) {
-    (exactPlace, self.query) = (place.exact, query)
-  }
+  package init(place: String, query: Checksum?) { (exactPlace, self.query) = (place.exact, query) }
 
   /// - Parameter query: without the question mark.
-  package init(place: String, query: String?) {
-    self.init(place: place, query: query.map { Checksum(of: $0) })
-  }
+  package init(place: String, query: String?) { self.init(place: place, query: query.map { Checksum(of: $0) }) }
 
   /// What is recorded of a place whose path is secret: its origin, and a digest of all of it, by which it is compared.
   package static func hidden(_ place: String) -> String {
@@ -231,7 +227,6 @@ package struct DataSource: Sendable, Equatable {
   }
 
   package func isSame(as other: DataSource) -> Bool {
-    _place == other._place && resolve == other.resolve
-      && (_query == other._query || query == nil || other.query == nil)
+    _place == other._place && resolve == other.resolve && (_query == other._query || query == nil || other.query == nil)
   }
 }

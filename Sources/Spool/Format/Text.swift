@@ -37,36 +37,31 @@ package struct ExactText: Hashable, Comparable, Sendable {
 extension StringProtocol {
   package var exact: ExactText { ExactText(text: String(self)) }
 
-  @inlinable
-  package func begins(with start: some StringProtocol) -> Bool { utf8.starts(with: start.utf8) }
+  @inlinable package func begins(with start: some StringProtocol) -> Bool { utf8.starts(with: start.utf8) }
 
   @inlinable
   package func ends(with end: some StringProtocol) -> Bool { utf8.reversed().starts(with: end.utf8.reversed()) }
 
   /// With ASCII letters in lower case, and all else as it is.
-  @inlinable
-  package var lowercasedASCII: String {
+  @inlinable package var lowercasedASCII: String {
     String(decoding: utf8.map { 0x41...0x5A ~= $0 ? $0 | 0x20 : $0 }, as: UTF8.self)
   }
 
   /// Up to the first of these ASCII characters, or all of it.
-  @inlinable
-  package func prefix(before stops: String) -> SubSequence {
+  @inlinable package func prefix(before stops: String) -> SubSequence {
     self[..<(utf8.firstIndex { stops.utf8.contains($0) } ?? endIndex)]
   }
 
   /// Behind its first bytes.
   /// - Parameter count: of bytes that end a character of UTF-8.
-  @inlinable
-  package func dropFirstBytes(_ count: Int = 1) -> SubSequence {
+  @inlinable package func dropFirstBytes(_ count: Int = 1) -> SubSequence {
     self[(utf8.index(startIndex, offsetBy: count, limitedBy: endIndex) ?? endIndex)...]
   }
 
   /// The parts between these ASCII characters.
-  @inlinable
-  package func split(
-    at separators: String, maxSplits: Int = .max, omittingEmptySubsequences: Bool = true
-  ) -> [SubSequence] {
+  @inlinable package func split(at separators: String, maxSplits: Int = .max, omittingEmptySubsequences: Bool = true)
+    -> [SubSequence]
+  {
     utf8.split(maxSplits: maxSplits, omittingEmptySubsequences: omittingEmptySubsequences) {
       separators.utf8.contains($0)
     }.map { self[$0.startIndex..<$0.endIndex] }

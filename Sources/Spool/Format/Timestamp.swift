@@ -10,9 +10,7 @@ package struct Timestamp: Comparable, Hashable, Sendable, CustomStringConvertibl
 
   package static func < (left: Timestamp, right: Timestamp) -> Bool { left.seconds < right.seconds }
   /// A time beyond 64 bits wraps round; none is near.
-  package static func + (left: Timestamp, seconds: Int64) -> Timestamp {
-    Timestamp(seconds: left.seconds &+ seconds)
-  }
+  package static func + (left: Timestamp, seconds: Int64) -> Timestamp { Timestamp(seconds: left.seconds &+ seconds) }
 
   /// The latest text: a worker writes most of its lines within a second of others.
   private static let latest = Mutex((seconds: Int64.min, text: ""))

@@ -39,9 +39,8 @@ package struct WorkerID: Hashable, Sendable {
   private let tag: UInt32
   private let namespace: String?
 
-  /// - Parameters:
-  ///   - host: the host's name; bytes other than letters, digits and `-` become `_`, and it is cut to 40.
-  ///   - namespace: what /proc/self/ns/pid links to; nil if that is not known.
+  /// - Parameter host: the host's name; bytes other than letters, digits and `-` become `_`, and it is cut to 40.
+  /// - Parameter namespace: what /proc/self/ns/pid links to; nil if that is not known.
   package init(host: String, process: Int32, tag: UInt32, namespace: String? = nil) {
     self.init(host: Self.clean(host), process, tag, namespace, nil)
   }
@@ -79,11 +78,10 @@ package struct WorkerSeat: Hashable, Sendable {
   /// A CRC-32 of boot id, process namespace and device.
   private let digits: String
 
-  /// - Parameters:
-  ///   - boot: the kernel's id of its boot (random(4)).
-  ///   - namespace: what /proc/self/ns/pid links to (namespaces(7)).
-  ///   - device: of the spool's directory (st_dev in stat(3type)), which each mount of a network file system has for
-  ///     itself.
+  /// - Parameter boot: the kernel's id of its boot (random(4)).
+  /// - Parameter namespace: what /proc/self/ns/pid links to (namespaces(7)).
+  /// - Parameter device: of the spool's directory (st_dev in stat(3type)), which each mount of a network file system
+  ///   has for itself.
   init(boot: String, namespace: String, device: UInt64, isLocal: Bool) {
     let checksum = Checksum(of: "\(boot) \(namespace) \(device)")
     self.isLocal = isLocal

@@ -92,8 +92,7 @@ package final class GetDirectory {
     }
     // Before the lock, which its owner could keep for ever.
     guard identity.owner == geteuid() else {
-      return try refuse(
-        isNew ? "its file system gives files to another user" : "\(name) there belongs to another user")
+      return try refuse(isNew ? "its file system gives files to another user" : "\(name) there belongs to another user")
     }
     var isLocked = false
     do throws(SpoolError) {
@@ -122,7 +121,6 @@ package final class GetDirectory {
     return .opened(GetDirectory(parent, above, file, identity, entry, records, isLocked: isLocked))
   }
 
-  /// What has the name in a directory.
   package enum Found {
     case own(Spool)
     /// Why it is none of this person's there, and what to do.
@@ -208,22 +206,18 @@ package final class GetDirectory {
     try file.fsync()
   }
 
-  /// Whether the open spool is the one that is here.
   package func isDirectory(of spool: Spool) -> Bool { spool.identity.isSameFile(as: identity) }
 
   // MARK: removing
 
   /// Removes it if nothing is left in it but receipts, of which the records keep what they say, and nobody uses it.
   /// - Parameter tidy: what to do before, once nobody else uses it.
-  package func removeIfDone(
-    _ spool: Spool, after tidy: () throws(SpoolError) -> Void = {}
-  ) throws(SpoolError) -> Bool {
+  package func removeIfDone(_ spool: Spool, after tidy: () throws(SpoolError) -> Void = {}) throws(SpoolError) -> Bool {
     // Where no lock tells of other commands, the directory stays.
     if isLocked, try !Self.lockAlone(&file) { return false }
     try tidy()
     if !isLocked { return false }
-    guard try isDone(spool),
-      try system.statusIfPresent(above.number, Self.path)?.isSameFile(as: identity) == true
+    guard try isDone(spool), try system.statusIfPresent(above.number, Self.path)?.isSameFile(as: identity) == true
     else { return false }
     // It stays while another command keeps the records for itself.
     guard try orNil(records.note(receipts(of: spool), in: parent), where: \.isBusy) != nil else { return false }

@@ -62,9 +62,7 @@ package struct GetRecords: Sendable {
 
   /// Durably: without it, the spool would be a stranger's after a power cut.
   func save(_ entry: Entry, of directory: String) throws(SpoolError) {
-    try change(directory) { entries in
-      entries.filter { $0.inode != entry.inode || $0.mount != entry.mount } + [entry]
-    }
+    try change(directory) { entries in entries.filter { $0.inode != entry.inode || $0.mount != entry.mount } + [entry] }
     try flush("gets")
   }
 

@@ -39,8 +39,7 @@ package struct JobKey: Sendable {
   /// A key that is given once. A job's own value takes the place of the one in `defaults`.
   init<Value: Sendable>(
     _ name: String, _ path: WritableKeyPath<JobRequest, Value?> & Sendable, _ grammar: ValueGrammar<Value>,
-    valueName: String, option: OptionForm = .value(), scope: Scope = .jobAndDefaults, isNew: Bool = false,
-    help: String
+    valueName: String, option: OptionForm = .value(), scope: Scope = .jobAndDefaults, isNew: Bool = false, help: String
   ) {
     self.init(
       name, RequestField(path), grammar, valueName: valueName, option: option, scope: scope, isNew: isNew, help: help)
@@ -48,9 +47,8 @@ package struct JobKey: Sendable {
 
   /// The same for a value that is in no field of its own.
   init<Value: Sendable>(
-    _ name: String, _ field: RequestField<Value?>, _ grammar: ValueGrammar<Value>,
-    valueName: String, option: OptionForm = .value(), scope: Scope = .jobAndDefaults, isNew: Bool = false,
-    help: String
+    _ name: String, _ field: RequestField<Value?>, _ grammar: ValueGrammar<Value>, valueName: String,
+    option: OptionForm = .value(), scope: Scope = .jobAndDefaults, isNew: Bool = false, help: String
   ) {
     (self.name, self.help, self.valueName, self.option) = (name, help, valueName, option)
     (self.scope, self.isNew, isRepeatable, mayNameHost) = (scope, isNew, false, false)
@@ -70,8 +68,7 @@ package struct JobKey: Sendable {
   init<Value: Sendable>(
     _ name: String, list path: WritableKeyPath<JobRequest, [Value]> & Sendable, _ grammar: ValueGrammar<Value>,
     valueName: String, option: OptionForm = .value(), scope: Scope = .jobAndDefaults, mayNameHost: Bool = false,
-    help: String,
-    inheriting: @escaping @Sendable ([Value], [Value]) -> [Value] = { own, _ in own }
+    help: String, inheriting: @escaping @Sendable ([Value], [Value]) -> [Value] = { own, _ in own }
   ) {
     (self.name, self.help, self.valueName, self.option) = (name, help, valueName, option)
     (self.scope, isNew, isRepeatable, self.mayNameHost) = (scope, false, true, mayNameHost)
@@ -145,9 +142,7 @@ struct RequestField<Value: Sendable>: Sendable {
   let get: @Sendable (JobRequest) -> Value
   let set: @Sendable (inout JobRequest, Value) -> Void
 
-  init(
-    get: @escaping @Sendable (JobRequest) -> Value, set: @escaping @Sendable (inout JobRequest, Value) -> Void
-  ) {
+  init(get: @escaping @Sendable (JobRequest) -> Value, set: @escaping @Sendable (inout JobRequest, Value) -> Void) {
     (self.get, self.set) = (get, set)
   }
 
@@ -204,16 +199,14 @@ extension JobKey {
     + DigestAlgorithm.allCases.map { algorithm in
       JobKey(
         algorithm.rawValue,
-        RequestField(
-          get: { $0.expected.digests[algorithm] }, set: { $0.expected.digests[algorithm] = $1 }),
+        RequestField(get: { $0.expected.digests[algorithm] }, set: { $0.expected.digests[algorithm] = $1 }),
         .digest(algorithm), valueName: "hex", scope: .job, isNew: algorithm.isNew, help: algorithm.help)
     }
     + [
       pieces,
       JobKey(
         "type", \.types,
-        ValueGrammar(
-          "media types, such as application/zip or image/*", read: { MediaTypes($0) }, write: \.text),
+        ValueGrammar("media types, such as application/zip or image/*", read: { MediaTypes($0) }, write: \.text),
         valueName: "types",
         help: "Media types that the server may send the file as, such as application/zip or 'image/*'."),
       JobKey(
@@ -257,11 +250,8 @@ extension JobKey {
     "priority", \.priority, .priority, valueName: "class", help: "Which jobs start first: high, normal or low.")
 
   private static let handling = [
-    header,
-    userAgent,
-    referer,
-    JobKey(
-      "overwrite", \.overwrite, .yesOrNo, valueName: "yes|no", option: .flag, help: "Replace an existing file."),
+    header, userAgent, referer,
+    JobKey("overwrite", \.overwrite, .yesOrNo, valueName: "yes|no", option: .flag, help: "Replace an existing file."),
     JobKey(
       "attempts", \.attempts, .number(JobRequest.attemptRange), valueName: "n", option: .value(also: "tries"),
       help: "Maximum number of attempts. (default: \(JobRequest.defaultAttempts))"),
@@ -340,8 +330,7 @@ extension JobKey {
 extension JobKey {
   private static let signed = JobKey(
     "signed", \.requiresSignature,
-    ValueGrammar(
-      "required or no", read: { ["required": true, "no": false][$0] }, write: { $0 ? "required" : "no" }),
+    ValueGrammar("required or no", read: { ["required": true, "no": false][$0] }, write: { $0 ? "required" : "no" }),
     valueName: "required", scope: .defaults, help: "Publish nothing that is not signed.")
 }
 
@@ -359,8 +348,7 @@ extension ValueGrammar<String> {
   /// With a port, because the port of a proxy has no default that all programs share.
   static let proxyURL = ValueGrammar(
     "SCHEME://HOST:PORT or SCHEME://USER:PASSWORD@HOST:PORT with the scheme http, https, socks5 or socks5h, and "
-      + "characters such as @ and / of the password as %40 and %2F",
-    read: { isProxy($0) ? $0 : nil }, write: { $0 })
+      + "characters such as @ and / of the password as %40 and %2F", read: { isProxy($0) ? $0 : nil }, write: { $0 })
 
   private static func isProxy(_ text: String) -> Bool {
     guard let mark = text.utf8.firstRange(of: "://".utf8),
@@ -410,9 +398,7 @@ extension JobRequest {
   /// Why the request is no standing order's.
   package var orderDefect: Defect? {
     if standing.every == nil { return Defect(line: nil, reason: "a subscription needs `every:`, such as every: 6h") }
-    if let resolve {
-      return Defect(line: resolve.number, reason: "resolve: belongs to a job, not to a subscription")
-    }
+    if let resolve { return Defect(line: resolve.number, reason: "resolve: belongs to a job, not to a subscription") }
     let isOfOneFile = standing.entries == .file
     if let output, !output.isDirectory, !isOfOneFile {
       return Defect(line: output.number, reason: "output: of a subscription is a directory, with a slash at its end")
@@ -440,10 +426,8 @@ extension JobKey {
       help: "How many of the entries that are there at first are fetched, or all. (default: 1)"),
     JobKey(
       "match", \.standing.match,
-      ValueGrammar(
-        "a pattern for names, such as *.mp3", read: { $0.utf8.count <= 255 ? $0 : nil }, write: { $0 }),
-      valueName: "glob", scope: .job,
-      help: "Only files of such names, such as '*.mp3'."),
+      ValueGrammar("a pattern for names, such as *.mp3", read: { $0.utf8.count <= 255 ? $0 : nil }, write: { $0 }),
+      valueName: "glob", scope: .job, help: "Only files of such names, such as '*.mp3'."),
     JobKey(
       "keep", \.standing.keep, .number(1...100_000), valueName: "n", scope: .job, isNew: true,
       help: "Keep the last n files, and remove older ones that nobody has changed. (default: all)"),

@@ -8,9 +8,7 @@ package struct JobRequest: Sendable, Equatable {
     package let number: Int
 
     /// - Parameter number: of the line in the job, from 1.
-    package init(text: String, number: Int) {
-      (self.text, self.number) = (text, number)
-    }
+    package init(text: String, number: Int) { (self.text, self.number) = (text, number) }
 
     package static func == (one: Line, other: Line) -> Bool {
       one.text.exact == other.text.exact && one.number == other.number
@@ -101,9 +99,7 @@ extension JobRequest {
   }
 
   /// The digests to compute beside CRC-32: those that are declared, and those that are wanted for the receipt.
-  package var computedDigests: Set<DigestAlgorithm> {
-    expected.digests.algorithms.union(digests ?? []).union([.crc32])
-  }
+  package var computedDigests: Set<DigestAlgorithm> { expected.digests.algorithms.union(digests ?? []).union([.crc32]) }
 
   /// In place of a URL: the list has its signature in itself.
   package static let inlineSignature = "inline"
@@ -132,15 +128,13 @@ extension JobRequest {
   package var effectiveMinimumRate: MinimumRate? {
     let standard = MinimumRate.default
     let rate =
-      minRate
-      ?? MinimumRate(bytesPerSecond: standard.bytesPerSecond, seconds: max(standard.seconds, idleTimeout))
+      minRate ?? MinimumRate(bytesPerSecond: standard.bytesPerSecond, seconds: max(standard.seconds, idleTimeout))
     return rate.bytesPerSecond > 0 ? rate : nil
   }
 
   /// The `Name: value` lines for a request to `host`. The field of a line without a value is not sent.
-  /// - Parameters:
-  ///   - host: in lower case.
-  ///   - isEncrypted: whether nobody in between can read them.
+  /// - Parameter host: in lower case.
+  /// - Parameter isEncrypted: whether nobody in between can read them.
   package func headers(for host: String, isEncrypted: Bool) -> [String] {
     (isOffered && !isEncrypted ? headers.filter { $0.host == nil } : headers).lines(for: host)
   }
@@ -155,9 +149,7 @@ package struct Timeout: Sendable, Equatable {
   /// Seconds for one request in all; nil for the default.
   package let total: Int?
 
-  package init(idle: Int, total: Int? = nil) {
-    (self.idle, self.total) = (idle, total)
-  }
+  package init(idle: Int, total: Int? = nil) { (self.idle, self.total) = (idle, total) }
 }
 
 /// The rate that a server must reach; below it, the transfer counts as stalled.
@@ -306,9 +298,7 @@ package enum Priority: String, CaseIterable, Sendable, Comparable {
   }
 }
 
-extension Directory {
-  init(forDropsOf priority: Priority?) { self = priority == .high ? .urgent : .new }
-}
+extension Directory { init(forDropsOf priority: Priority?) { self = priority == .high ? .urgent : .new } }
 
 /// The permissions of a payload (chmod(2)). Its owner may always read and write it, because a later worker may have to
 /// continue with it; others may never write to it.
@@ -432,9 +422,7 @@ package struct RateRules: Sendable, Equatable {
   /// The number of the clause that applies.
   /// - Parameter minute: of the day, by the local clock.
   package func clause(for priority: Priority, at minute: Int) -> Int? {
-    clauses.firstIndex { clause in
-      (clause.priority ?? priority) == priority && clause.hours?.contains(minute) ?? true
-    }
+    clauses.firstIndex { clause in (clause.priority ?? priority) == priority && clause.hours?.contains(minute) ?? true }
   }
 
   package func bytesPerSecond(for priority: Priority, at minute: Int) -> UInt64? {
@@ -451,7 +439,6 @@ package struct DayHours: Sendable, Equatable {
 
   package init(from start: Int, to end: Int) { (self.start, self.end) = (start, end) }
 
-  /// - Parameter minute: of the day, by the local clock.
   package func contains(_ minute: Int) -> Bool {
     start < end ? (start..<end).contains(minute) : minute >= start || minute < end
   }

@@ -15,16 +15,11 @@ struct ValueGrammar<Value: Sendable>: Sendable {
   init(
     read: @escaping @Sendable (WrittenValue) throws(InvalidValue) -> Value,
     write: @escaping @Sendable (Value) -> WrittenValue
-  ) {
-    (self.read, self.write) = (read, write)
-  }
+  ) { (self.read, self.write) = (read, write) }
 
-  /// - Parameters:
-  ///   - wanted: what the value has to be, with an example.
-  ///   - read: nil for any other text.
-  init(
-    _ wanted: String, read: @escaping @Sendable (String) -> Value?, write: @escaping @Sendable (Value) -> String
-  ) {
+  /// - Parameter wanted: what the value has to be, with an example.
+  /// - Parameter read: nil for any other text.
+  init(_ wanted: String, read: @escaping @Sendable (String) -> Value?, write: @escaping @Sendable (Value) -> String) {
     self.init(
       read: { (written) throws(InvalidValue) in
         guard let value = read(written.text) else { throw InvalidValue("must be \(wanted)") }
@@ -76,9 +71,7 @@ extension ValueGrammar<HeaderLine> {
 
 extension ValueGrammar<UInt64> {
   /// A file's size; an offset is signed (off_t).
-  static let fileSize = ValueGrammar(
-    "a number of bytes, such as 4294967296", read: { amount($0) },
-    write: { "\($0)" })
+  static let fileSize = ValueGrammar("a number of bytes, such as 4294967296", read: { amount($0) }, write: { "\($0)" })
 
   static let largestSize = ValueGrammar(
     "a number of bytes, such as 500M or 2G", read: { byteCount($0).flatMap { $0 > 0 ? $0 : nil } },

@@ -7,7 +7,6 @@ package struct FailureRecord: Sendable {
   /// The end of the data; nil where there is none.
   package let mark: Mark?
   package let fetched: UInt64
-  /// See ``Journal/Data/brokenFrom``.
   package let broken: UInt64?
   /// The time of the next attempt; nil when the job is given up.
   package let retry: Timestamp?

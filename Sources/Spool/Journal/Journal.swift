@@ -13,7 +13,6 @@ package struct Journal: Sendable, Equatable {
   package private(set) var publication = Publication()
   package private(set) var checks = Checks()
 
-  /// The journal of a job that no worker has claimed yet.
   package init() {}
 
   /// Takes one line in. A line that cannot be read is skipped, like one of a later version.
@@ -24,9 +23,7 @@ package struct Journal: Sendable, Equatable {
     attempts.endsInFailure = key == .failed
     guard entry.isComplete else { return }
     knownSince = key == .requeued ? entry.fields.time : knownSince ?? entry.fields.time
-    if key == .started, let dropped = fields.time("dropped") {
-      knownSince = knownSince.map { min($0, dropped) }
-    }
+    if key == .started, let dropped = fields.time("dropped") { knownSince = knownSince.map { min($0, dropped) } }
     attempts.apply(entry)
     data.apply(entry)
     // Before it asks, an attempt writes one of data that it has copied.
@@ -78,9 +75,8 @@ package struct Journal: Sendable, Equatable {
 
     /// How many workers died one after another in an attempt of this job, which may be the cause. A machine that lost
     /// its power counts as well.
-    /// - Parameters:
-    ///   - worker: the one that asks, and so has not died.
-    ///   - isLastFrozen: nor has the last one.
+    /// - Parameter worker: the one that asks, and so has not died.
+    /// - Parameter isLastFrozen: nor has the last one.
     package func deaths(askedBy worker: WorkerID, isLastFrozen: Bool = false) -> Int {
       isLastFrozen || lastStart?.worker == worker.text ? max(0, openStarts - 1) : openStarts
     }
@@ -112,10 +108,8 @@ package struct Journal: Sendable, Equatable {
         // What another server did is not charged to one that is asked for the first time.
         let server = Self.server(of: entry.fields["url"] ?? "")
         if !asked.contains(server) { (deferredSince, asked) = (nil, asked.union([server])) }
-      case .cleared:
-        openStarts = min(openStarts, 1)
-      case .interrupted:
-        (lastInterruption, openStarts, isOpen) = (entry.fields, 0, false)
+      case .cleared: openStarts = min(openStarts, 1)
+      case .interrupted: (lastInterruption, openStarts, isOpen) = (entry.fields, 0, false)
       case .failed:
         (lastFailure, openStarts, isOpen) = (entry.fields, 0, entry.fields["doubt"] == "yes")
         // Attempt 0 is none: the text was no job's.
@@ -181,8 +175,7 @@ package struct Journal: Sendable, Equatable {
         earlierMark = earlierMark.flatMap { $0.offset > offset || offset == 0 ? nil : $0 }
         // Until its end is known.
         brokenFrom = min(brokenFrom ?? offset, offset)
-      case .checkpoint:
-        noteCheckpoint(entry.mark)
+      case .checkpoint: noteCheckpoint(entry.mark)
       case .interrupted:
         noteEnd(entry.mark)
         brokenFrom = entry.fields.number("broken")
@@ -287,15 +280,12 @@ package struct Journal: Sendable, Equatable {
     package let part: UInt64
     /// Which property of the payload is not proven: `length`, if the body ended with the connection.
     package let unproven: String?
-    /// As in ``Checks/signed``.
     package let signed: String?
     /// Another has put it there, so it is never taken back.
     package var isOthers = false
 
     /// - Parameter whole: the end of the payload.
-    package init(
-      _ whole: Mark, part: UInt64, unproven: String? = nil, signed: String? = nil, isOthers: Bool = false
-    ) {
+    package init(_ whole: Mark, part: UInt64, unproven: String? = nil, signed: String? = nil, isOthers: Bool = false) {
       (size, digests) = (whole.offset, whole.digests)
       (self.part, self.unproven, self.signed, self.isOthers) = (part, unproven, signed, isOthers)
     }
@@ -323,7 +313,6 @@ package struct Journal: Sendable, Equatable {
     package let output: String
     /// The output root, where it was not the spool's `files`.
     package let directory: String?
-    /// As in ``Verified/unproven``.
     package let unproven: String?
     /// Whether the hook `deliver` accepted the payload, and may have taken it away.
     package var isDelivered = false
@@ -367,8 +356,7 @@ package struct Journal: Sendable, Equatable {
       case .requeued: (verified, receipt) = (nil, nil)
       case .started: (verified, own, receipt, undelivered) = (nil, nil, nil, nil)
       case .response: published = nil
-      case .failed:
-        if entry.failureCode?.isMismatch == true { (verified, own, undelivered) = (nil, nil, nil) }
+      case .failed: if entry.failureCode?.isMismatch == true { (verified, own, undelivered) = (nil, nil, nil) }
       case .verified:
         verified = Verified(entry) ?? verified
         own = entry.fields["existing"] == "yes" ? nil : verified
@@ -393,15 +381,12 @@ package struct Journal: Sendable, Equatable {
     /// nil if the list is the same as at the last check.
     package let version: ListVersion?
     package let problems: ListProblems
-    /// See ``Checks/signed``.
     package let signed: String?
 
     /// - Parameter version: nil if the list is the same as at the last check.
     package init(
       entries: Int, new: Int, version: ListVersion?, problems: ListProblems = ListProblems(), signed: String? = nil
-    ) {
-      (self.signed, self.entries, self.new, self.version, self.problems) = (signed, entries, new, version, problems)
-    }
+    ) { (self.signed, self.entries, self.new, self.version, self.problems) = (signed, entries, new, version, problems) }
   }
 
   /// The version of a list, by which a server can say that it is unchanged (RFC 9110 section 13.1).
@@ -468,9 +453,7 @@ package struct Journal: Sendable, Equatable {
         problems = entry.fields.problems
         signed = entry.fields["signed"]
       case .seen:
-        seen += entry.fields.words.filter {
-          $0.utf8.count == Self.keyLength || $0.utf8.count == 2 * Self.keyLength + 1
-        }
+        seen += entry.fields.words.filter { $0.utf8.count == Self.keyLength || $0.utf8.count == 2 * Self.keyLength + 1 }
       default: break
       }
     }

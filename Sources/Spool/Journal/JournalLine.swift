@@ -47,8 +47,7 @@ package enum JournalLine: Sendable {
   package var fields: Fields {
     switch self {
     case .requeued(let time), .urgent(let time), .cleared(let time): Fields("\(time)")
-    case .relinked(let time, let url, let isSame):
-      Fields("\(time)").with("url", url).with("same", isSame ? "yes" : nil)
+    case .relinked(let time, let url, let isSame): Fields("\(time)").with("url", url).with("same", isSame ? "yes" : nil)
     case .started(
       let time, let attempt, let worker, let boot, let mirror, let url, let source, let afterFreeze, let dropped,
       let isAlone):
@@ -64,9 +63,8 @@ package enum JournalLine: Sendable {
         .with(version.stated)
     case .checkpoint(let mark): Fields("\(mark.offset)").with(mark.states)
     case .interrupted(let time, let attempt, let mark, let fetched, let broken, let lostWrites, let reason):
-      Fields("\(time)").with("attempt", attempt).with("at", mark?.offset).with(mark?.states)
-        .with("fetched", fetched).with("broken", broken).with("lost", lostWrites ? "yes" : nil)
-        .with("reason", reason)
+      Fields("\(time)").with("attempt", attempt).with("at", mark?.offset).with(mark?.states).with("fetched", fetched)
+        .with("broken", broken).with("lost", lostWrites ? "yes" : nil).with("reason", reason)
     case .failed(let record): record.fields
     case .verified(let time, let verified):
       Fields("\(time)").with("size", verified.size).with(verified.digests).with("part", verified.part)

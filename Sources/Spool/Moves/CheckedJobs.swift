@@ -63,7 +63,6 @@ package final class CheckedJobs {
     (block, position, offset) = ([], 0, 0)
   }
 
-  /// nil at the end.
   package func next() throws(SpoolError) -> CheckedJob? {
     let size = MemoryLayout<RecordHead>.size
     guard try fill(size) else { return nil }

@@ -12,11 +12,9 @@ package struct Drops {
   /// - Returns: where the job is: with the name `name`, or with `~2`, `~3`, … where that was taken.
   /// - Throws: ``SpoolError``; nothing is left of the job then, unless a worker has taken it already: its last flush
   ///   may fail. ENOTSUP: see ``WorkerFiles/objector()``.
-  package func drop(_ text: String, as name: JobName, _ priority: Priority? = nil) throws(SpoolError)
-    -> (name: JobName, directory: Directory)
-  {
-    try put(text, as: name, into: Directory(forDropsOf: priority), isForeign: isForeignDrop())
-  }
+  package func drop(_ text: String, as name: JobName, _ priority: Priority? = nil) throws(SpoolError) -> (
+    name: JobName, directory: Directory
+  ) { try put(text, as: name, into: Directory(forDropsOf: priority), isForeign: isForeignDrop()) }
 
   /// Puts a standing order into `standing`, which is made where there is none.
   /// - Returns: the name that it got: `name`, or with `~2`, `~3`, … where a job or an order has it.
@@ -30,11 +28,8 @@ package struct Drops {
     -> (name: JobName, directory: Directory)
   {
     let bytes = Array(text.utf8)
-    if let objector = try WorkerFiles(spool).objector() {
-      try WorkerFiles.refuse(bytes, as: name, for: objector)
-    }
-    var file = try temporaryDrop(
-      of: bytes, for: name, at: spool.temporary(name.fileName), isForeign: isForeign)
+    if let objector = try WorkerFiles(spool).objector() { try WorkerFiles.refuse(bytes, as: name, for: objector) }
+    var file = try temporaryDrop(of: bytes, for: name, at: spool.temporary(name.fileName), isForeign: isForeign)
     let status = try file.status()
     do throws(SpoolError) {
       try file.fsync()
@@ -63,12 +58,10 @@ package struct Drops {
   /// Writes a job in `tmp/`. In another user's spool the file gets the group of its directory, which is that user's
   /// own.
   /// - Parameter path: a new name that cannot be guessed.
-  func temporaryDrop(of text: [UInt8], for job: JobName, at path: Path, isForeign: Bool) throws(SpoolError)
-    -> OwnedFile
+  func temporaryDrop(of text: [UInt8], for job: JobName, at path: Path, isForeign: Bool) throws(SpoolError) -> OwnedFile
   {
     do throws(SpoolError) {
-      let file = try spool.system.createNew(
-        spool.root, path, mode: isForeign ? 0o640 : 0o600)
+      let file = try spool.system.createNew(spool.root, path, mode: isForeign ? 0o640 : 0o600)
       try file.write(JobText.finished(text, on: spool.kind), at: 0)
       return file
     } catch {
@@ -105,10 +98,9 @@ package struct Drops {
   /// Keeps commands that look whether the spool has a job, and drop it if not, from dropping it twice: `body` runs
   /// while this process has the lock (flock(2)) of the directory `tmp`. There is no such lock for a user who may only
   /// drop, nor between hosts.
-  /// - Parameters:
-  ///   - limit: milliseconds to wait for other commands; nil for as long as it takes. After that, `body` runs without
-  ///     the lock.
-  ///   - wait: called every 20 ms meanwhile.
+  /// - Parameter limit: milliseconds to wait for other commands; nil for as long as it takes. After that, `body` runs
+  ///   without the lock.
+  /// - Parameter wait: called every 20 ms meanwhile.
   /// - Throws: ``SpoolError``, and what `body` throws.
   package func alone<Result>(
     within limit: Int? = 5000, wait: () -> Void = {}, _ body: () throws -> Result

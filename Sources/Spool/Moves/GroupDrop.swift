@@ -26,10 +26,9 @@ package final class GroupDrop {
   /// The group before it, on its way to `new/`.
   private var entering: Answer<Result<Void, SpoolError>>?
 
-  /// - Parameters:
-  ///   - groupSize: the number of jobs that share a flush; nil for the usual one.
-  ///   - flushesEach: flush each job by itself.
-  ///   - confirm: called when a group is written; if it throws, the group is not dropped.
+  /// - Parameter groupSize: the number of jobs that share a flush; nil for the usual one.
+  /// - Parameter flushesEach: flush each job by itself.
+  /// - Parameter confirm: called when a group is written; if it throws, the group is not dropped.
   package init(
     _ spool: Spool, groupSize: Int? = nil, flushesEach: Bool = false,
     confirm: @escaping @Sendable () throws(SpoolError) -> Void = {}
@@ -107,9 +106,7 @@ package final class GroupDrop {
   }
 
   /// Waits until the group before is in `new/`.
-  private func settle() throws(SpoolError) {
-    if let before = entering.take() { try before.wait() }
-  }
+  private func settle() throws(SpoolError) { if let before = entering.take() { try before.wait() } }
 
   /// Removes the files of the group if `body` fails. The group before it is in `new/` then, or its files are removed.
   private func undoing(_ body: () throws(SpoolError) -> Void) throws(SpoolError) {

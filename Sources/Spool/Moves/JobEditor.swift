@@ -14,10 +14,9 @@ struct JobEditor {
   private static let stopTime: Int64 = 60
 
   /// Gives a job another text. A worker that runs it stops.
-  /// - Parameters:
-  ///   - home: the directory that it is in then; nil for where it is.
-  ///   - modified: the time of modification that it gets, in seconds since the epoch; nil for now.
-  ///   - change: gets the text as its worker left it. What it throws leaves the job as it was.
+  /// - Parameter home: the directory that it is in then; nil for where it is.
+  /// - Parameter modified: the time of modification that it gets, in seconds since the epoch; nil for now.
+  /// - Parameter change: gets the text as its worker left it. What it throws leaves the job as it was.
   /// - Throws: ``SpoolError``: ENOENT if it has moved since it was seen, EEXIST if another job has its name in `home`.
   ///   Nothing is changed then.
   func edit(
@@ -55,8 +54,7 @@ struct JobEditor {
   /// - Parameter isLocked: whether the worker that ran it may have it locked.
   /// - Returns: where the job is, unless somebody has moved it on.
   /// - Throws: ``SpoolError``, as ``edit(_:to:modified:_:)``.
-  @discardableResult
-  func replaceText(
+  @discardableResult func replaceText(
     of place: JobPlace, to home: Directory? = nil, modified: Int64? = nil, locked isLocked: Bool = false,
     by text: ([UInt8]) throws(SpoolError) -> [UInt8]
   ) throws(SpoolError) -> JobPlace {

@@ -54,9 +54,8 @@ struct JobMoves {
 
 extension JobMoves {
   /// Replaces the file of this process's claim where names cannot be exchanged.
-  /// - Parameters:
-  ///   - old: the file that the claim's name leads to.
-  ///   - draft: the name of the other file, which is `own`.
+  /// - Parameter old: the file that the claim's name leads to.
+  /// - Parameter draft: the name of the other file, which is `own`.
   /// - Throws: ``SpoolError``, ENOENT where somebody has moved the job: it is as it was.
   func replaceClaim(_ claim: Path, _ job: JobName, _ old: FileStatus, by draft: Path, _ own: FileStatus)
     throws(SpoolError)
@@ -105,9 +104,8 @@ extension JobMoves {
 /// Moves that a crash cut between their two steps: the file has two names, and the older one goes.
 extension JobMoves {
   /// Completes the move of a claimed, locked file that has several names.
-  /// - Parameters:
-  ///   - source: where it was found, in `origin`.
-  ///   - status: of the file.
+  /// - Parameter source: where it was found, in `origin`.
+  /// - Parameter status: of the file.
   /// - Returns: false where it was `source` that had to go, or may have to: the job has moved on, or is moving.
   func completeInterruptedMove(
     _ job: JobName, _ origin: Directory, _ source: Path, _ status: FileStatus, now: Timestamp

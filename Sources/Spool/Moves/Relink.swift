@@ -1,6 +1,5 @@
 internal import SystemPackage
 
-/// What came of giving a job other URLs.
 package enum RelinkOutcome: Sendable {
   case relinked(from: JobPlace, to: JobPlace)
   /// It cannot be, for this reason; nothing was changed.
@@ -16,9 +15,8 @@ extension Steering {
 
   /// Gives the job `name`, in whatever state it is, other URLs, and starts it again where it was not held. A worker
   /// that runs it stops.
-  /// - Parameters:
-  ///   - directory: of several jobs of one name, the one in this directory.
-  ///   - relinking: what it gets.
+  /// - Parameter directory: of several jobs of one name, the one in this directory.
+  /// - Parameter relinking: what it gets.
   package func relink(_ name: FileName, in directory: Directory?, _ relinking: Relinking) throws(SpoolError)
     -> RelinkOutcome
   {
@@ -55,9 +53,7 @@ extension Steering {
           let other = try JobSearch(spool).places(of: name, in: [.new, .partial, .standing]).first(where: {
             $0.inode != place.inode
           })
-        else {
-          throw error
-        }
+        else { throw error }
         return .taken(place, by: other)
       }
     }
@@ -92,10 +88,9 @@ package struct Relinking: Sendable {
   private let isOffered: Bool
   private let output: @Sendable (JobRequest) -> String?
 
-  /// - Parameters:
-  ///   - urls: at least one, checked, without line breaks.
-  ///   - isOffered: whether a list chose a URL which does not encrypt.
-  ///   - output: the output of a job that asks for a request; nil for none.
+  /// - Parameter urls: at least one, checked, without line breaks.
+  /// - Parameter isOffered: whether a list chose a URL which does not encrypt.
+  /// - Parameter output: the output of a job that asks for a request; nil for none.
   package init(
     to urls: [String], shownURL: String, isSame: Bool, isOffered: Bool = false,
     output: @escaping @Sendable (JobRequest) -> String?
@@ -104,7 +99,6 @@ package struct Relinking: Sendable {
     self.isOffered = isOffered
   }
 
-  /// Why the job cannot be changed so; nil if it can.
   func obstacle(_ job: JobText) -> String? {
     if job.hasTornTail, !job.tornTailIsJournal { return "its last line has no newline: it may be incomplete" }
     guard isSame, let version = job.journal.data.version else { return nil }
@@ -129,9 +123,7 @@ package struct Relinking: Sendable {
     result += JobLines.kept(of: Array(old[..<end])) { !$0.sets(replaced) }
     if result.last != 0x0A { result.append(0x0A) }
     // Before its first attempt a job has nothing that the URLs could be compared with.
-    if !text.journal.isEmpty {
-      result += JournalLine.relinked(.now(), url: shownURL, isSame: isSame).text.utf8
-    }
+    if !text.journal.isEmpty { result += JournalLine.relinked(.now(), url: shownURL, isSame: isSame).text.utf8 }
     return result
   }
 }

@@ -242,8 +242,7 @@ package struct Steering {
   }
 
   /// Puts a job into `new` again, from any directory, as a person would. It keeps its journal and its data.
-  /// - Parameters:
-  ///   - request: what it asks for from now on; nil for what it asked for before.
+  /// - Parameter request: what it asks for from now on; nil for what it asked for before.
   /// - Throws: ``SpoolError``: ENOENT if it has moved since it was seen, EEXIST if another job has its name.
   package func requeue(_ place: JobPlace, as job: JobName, asking request: String? = nil) throws(SpoolError) {
     try removeRecord(beside: place)

@@ -42,14 +42,10 @@ package struct FeedEntry: Sendable, Equatable {
   package var key: String { Self.key(of: identity) }
 
   /// What ``key`` would be, or is, if other entries had the same identity.
-  package var keyWithURL: String {
-    sharedIdentity == nil ? sharingIdentity(with: urls.first ?? "").key : key
-  }
+  package var keyWithURL: String { sharedIdentity == nil ? sharingIdentity(with: urls.first ?? "").key : key }
 
   /// 16 hexadecimal digits that stand for a text.
-  package static func key(of text: String) -> String {
-    String(PayloadName.fingerprint(of: [text]).prefix(keyLength))
-  }
+  package static func key(of text: String) -> String { String(PayloadName.fingerprint(of: [text]).prefix(keyLength)) }
 
   /// 16 hexadecimal digits that stand for a URL without its query, which may be another one each time.
   package static func link(_ url: String) -> String {

@@ -101,9 +101,7 @@ package final class Bell: @unchecked Sendable {
       until.tv_sec += 1
       until.tv_nsec -= 1_000_000_000
     }
-    while spoolrun_sem_wait(semaphore, &until) != 0 {
-      if errno != EINTR { return false }
-    }
+    while spoolrun_sem_wait(semaphore, &until) != 0 { if errno != EINTR { return false } }
     return true
   }
 }

@@ -6,7 +6,6 @@ package struct FileStatus: Sendable {
   /// The file system's number (st_dev in stat(3type)).
   package let device: UInt64
   package let inode: UInt64
-  /// Bytes.
   package let size: Int64
   package let links: UInt64
   package let owner: UInt32
@@ -54,8 +53,7 @@ package struct FileStatus: Sendable {
     permissions = status.st_mode & 0o7777
     modified = Self.seconds(status.st_mtim)
     changed = Self.seconds(status.st_ctim)
-    stamp = Stamp(
-      size: status.st_size, modified: Stamp.Time(status.st_mtim), changed: Stamp.Time(status.st_ctim))
+    stamp = Stamp(size: status.st_size, modified: Stamp.Time(status.st_mtim), changed: Stamp.Time(status.st_ctim))
     isRegular = status.st_mode & UInt32(Glibc.S_IFMT) == UInt32(Glibc.S_IFREG)
     isDirectory = status.st_mode & UInt32(Glibc.S_IFMT) == UInt32(Glibc.S_IFDIR)
     isLink = status.st_mode & UInt32(Glibc.S_IFMT) == UInt32(Glibc.S_IFLNK)
@@ -64,9 +62,7 @@ package struct FileStatus: Sendable {
   /// Limited, so that sums cannot overflow: some file systems keep any time that a stranger gives utimensat(2).
   private static func seconds(_ time: timespec) -> Int64 { min(max(Int64(time.tv_sec), -1 << 40), 1 << 40) }
 
-  package func isSameFile(as other: FileStatus) -> Bool {
-    device == other.device && inode == other.inode
-  }
+  package func isSameFile(as other: FileStatus) -> Bool { device == other.device && inode == other.inode }
 
   var file: [UInt64] { [device, inode] }
 }
@@ -90,16 +86,12 @@ extension FileStatus {
 
   /// When a file that was changed just now was changed last, in seconds since the epoch; nil if it is not young.
   private func youth(at now: Timestamp) -> Int64? {
-    [modified, changed].filter {
-      $0 > now.seconds - Self.settlingTime && $0 <= now.seconds + Self.settlingTime
-    }.max()
+    [modified, changed].filter { $0 > now.seconds - Self.settlingTime && $0 <= now.seconds + Self.settlingTime }.max()
   }
 
   /// When a file that may still be written has not changed for ``settlingTime``, in seconds since the epoch. One that
   /// is old already, and in use, is looked at again after as long.
-  func endOfRest(at now: Timestamp) -> Int64 {
-    (youth(at: now) ?? now.seconds) + Self.settlingTime
-  }
+  func endOfRest(at now: Timestamp) -> Int64 { (youth(at: now) ?? now.seconds) + Self.settlingTime }
 
   /// When a file was last changed, in seconds since the epoch. A time more than a day ahead cannot be true and does not
   /// count; now where none is left.

@@ -27,9 +27,7 @@ package struct Flush: Sendable {
   }
 
   /// fsync(2).
-  init(_ file: SharedFile, _ status: FileStatus) {
-    self.init(status) { () throws(SpoolError) in try file.fsync() }
-  }
+  init(_ file: SharedFile, _ status: FileStatus) { self.init(status) { () throws(SpoolError) in try file.fsync() } }
 
   /// Makes the target durable; on any thread.
   /// - Throws: ``SpoolError``. Do not repeat it then: the pages count as clean (fsync(2)).

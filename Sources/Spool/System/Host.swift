@@ -85,16 +85,12 @@ package final class Answer<Value: Sendable>: Sendable {
     return given.withLock { $0 }
   }
 
-  /// That of a body which runs on a thread of its own.
-  convenience init<Failure: Error>(
-    of body: @escaping @Sendable () throws(Failure) -> Void
-  ) where Value == Result<Void, Failure> {
+  convenience init<Failure: Error>(of body: @escaping @Sendable () throws(Failure) -> Void)
+  where Value == Result<Void, Failure> {
     self.init()
     Host.current.runOnThread { self.give(Result(catching: body)) }
   }
 
   /// Waits for the end of the body, once.
-  func wait<Failure: Error>() throws(Failure) where Value == Result<Void, Failure> {
-    try value(within: .max)?.get()
-  }
+  func wait<Failure: Error>() throws(Failure) where Value == Result<Void, Failure> { try value(within: .max)?.get() }
 }

@@ -16,9 +16,7 @@ enum SyncExtent: Sendable { case data, file, fileSystem }
 private let masking = Mutex(())
 
 /// Calls `body` under the process's own umask: a program that it starts keeps the umask of that moment.
-package func withUsualMask<Result>(_ body: () -> Result) -> Result {
-  masking.withLock { _ in body() }
-}
+package func withUsualMask<Result>(_ body: () -> Result) -> Result { masking.withLock { _ in body() } }
 
 /// The calls for files that ``System`` makes. Each is as its manual page says: -1 with errno where it fails. Paths are
 /// relative to the open directory `at`. A test puts a simulated disk in its place, and overrides all of them.
@@ -49,9 +47,7 @@ class Kernel: @unchecked Sendable {
       return mkdirat(at, path, mode)
     }
   }
-  func rename(
-    _ at: Int32, _ from: UnsafePointer<CChar>, _ to: UnsafePointer<CChar>, _ manner: RenameManner
-  ) -> Int32 {
+  func rename(_ at: Int32, _ from: UnsafePointer<CChar>, _ to: UnsafePointer<CChar>, _ manner: RenameManner) -> Int32 {
     switch manner {
     case .replacing: renameat(at, from, at, to)
     case .withoutReplacing: spoolrun_rename_noreplace(at, from, at, to)

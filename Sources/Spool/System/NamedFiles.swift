@@ -34,9 +34,8 @@ extension System {
     try create(at, path, O_RDWR | O_EXCL | O_NOFOLLOW, mode: mode)
   }
 
-  /// - Parameters:
-  ///   - modified: its time, in seconds since the epoch; nil for now.
-  ///   - isFlushed: whether it is durable then.
+  /// - Parameter modified: its time, in seconds since the epoch; nil for now.
+  /// - Parameter isFlushed: whether it is durable then.
   func write(
     _ bytes: [UInt8], toNew at: Int32, _ path: Path, mode: mode_t, modified: Int64? = nil, isFlushed: Bool
   ) throws(SpoolError) {
@@ -118,9 +117,7 @@ extension System {
   }
 
   /// fstatat(2) with AT_SYMLINK_NOFOLLOW: what a network file system remembers may be some seconds old.
-  func status(_ at: Int32, _ path: Path) throws(SpoolError) -> FileStatus {
-    try status(at, path, absent: [])!
-  }
+  func status(_ at: Int32, _ path: Path) throws(SpoolError) -> FileStatus { try status(at, path, absent: [])! }
 
   /// The same without what a network file system remembers; see `spoolrun_status_of_server`.
   func stampOfServer(_ at: Int32, _ path: Path) throws(SpoolError) -> FileStatus.Stamp {
@@ -137,15 +134,11 @@ extension System {
 }
 
 /// A value; nil where it fails with one of these errors, because that is an answer.
-@discardableResult
-package func orNil<Value>(
+@discardableResult package func orNil<Value>(
   _ value: @autoclosure () throws(SpoolError) -> Value?, on answers: Errno...
-) throws(SpoolError) -> Value? {
-  try orNil(value()) { answers.contains($0.errno) }
-}
+) throws(SpoolError) -> Value? { try orNil(value()) { answers.contains($0.errno) } }
 
-@discardableResult
-package func orNil<Value>(
+@discardableResult package func orNil<Value>(
   _ value: @autoclosure () throws(SpoolError) -> Value?, where isAnswer: (SpoolError) -> Bool
 ) throws(SpoolError) -> Value? {
   do throws(SpoolError) { return try value() } catch  where isAnswer(error) { return nil }

@@ -25,9 +25,7 @@ extension OpenFile where Self: ~Copyable {
     return FileStatus(status)
   }
 
-  /// Makes a call for this file.
-  @discardableResult
-  private func call(
+  @discardableResult private func call(
     _ kind: Call.Kind, range: Range<Int64>? = nil, repeatable: Bool = true, _ body: (Kernel, Int32) -> Int32
   ) throws(SpoolError) -> Int32 {
     let result = try system.call(kind, path.display, range: range, repeatable: repeatable) { _ in
@@ -45,9 +43,7 @@ extension OpenFile where Self: ~Copyable {
     }
   }
 
-  func read(limit: Int) throws(SpoolError) -> [UInt8] {
-    try read(first: min(Int(clamping: try status().size), limit))
-  }
+  func read(limit: Int) throws(SpoolError) -> [UInt8] { try read(first: min(Int(clamping: try status().size), limit)) }
 
   /// The first `count` bytes of the file, or fewer if it is shorter.
   func read(first count: Int) throws(SpoolError) -> [UInt8] {
@@ -136,9 +132,7 @@ extension OpenFile where Self: ~Copyable {
   func syncFileSystem() throws(SpoolError) { try call(.syncfs, repeatable: false) { $0.sync($1, .fileSystem) } }
 
   /// posix_fadvise(2), POSIX_FADV_DONTNEED: drops the first `length` bytes from the page cache, all if it is 0.
-  func forgetCache(first length: UInt64) throws(SpoolError) {
-    try call(.fadvise) { $0.forgetCache($1, Int64(length)) }
-  }
+  func forgetCache(first length: UInt64) throws(SpoolError) { try call(.fadvise) { $0.forgetCache($1, Int64(length)) } }
 
   /// mincore(2): whether all pages of `range`, which is not empty, are in the page cache.
   func isCached(_ range: Range<UInt64>) throws(SpoolError) -> Bool {

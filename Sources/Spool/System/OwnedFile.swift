@@ -59,10 +59,9 @@ struct OwnedFile: OpenFile, ~Copyable, Sendable {
   }
 
   /// The same, again and again until it succeeds or the time is over.
-  /// - Parameters:
-  ///   - limit: in milliseconds; nil for as long as it takes.
-  ///   - interval: milliseconds between two tries.
-  ///   - wait: called before each of them but the first.
+  /// - Parameter limit: in milliseconds; nil for as long as it takes.
+  /// - Parameter interval: milliseconds between two tries.
+  /// - Parameter wait: called before each of them but the first.
   mutating func lock(within limit: Int?, every interval: Int, wait: () -> Void = {}) throws(SpoolError) -> Bool {
     var waited = 0
     while try !lock() {

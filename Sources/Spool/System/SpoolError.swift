@@ -60,7 +60,6 @@ package struct SpoolError: Error, Sendable, CustomStringConvertible {
   package var isGone: Bool { errno == .staleNFSFileHandle || errno == .noSuchFileOrDirectory }
 }
 
-/// One system call as the seam shows it to a ``CallHook``.
 package struct Call: Sendable {
   package enum Kind: String, Sendable, CaseIterable {
     case open, create, read, stat, lock, lease, list, close, statvfs, fcntl

@@ -28,8 +28,7 @@ package struct System: Sendable {
   ///   - range: the bytes of the file that a write or truncate is about.
   ///   - repeatable: false for fsync and close, where a repeat would lie.
   ///   - body: the call itself, which moves at most `limit` bytes and returns -1 with errno if it fails.
-  @discardableResult
-  func call(
+  @discardableResult func call(
     _ kind: Call.Kind, _ path: @autoclosure () -> String, range: Range<Int64>? = nil, repeatable: Bool = true,
     _ body: (_ limit: Int) -> Int
   ) throws(SpoolError) -> Int {

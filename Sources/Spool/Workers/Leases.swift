@@ -59,9 +59,7 @@ extension Leases {
 
   /// When a claim's owner last gave a sign of life, in seconds since the epoch. Until a copy has taken the place of a
   /// file that is not the workers' own, the rename counts that claimed it.
-  package func beat(of claim: FileStatus) -> Int64 {
-    spool.isWorkersOwn(claim) ? claim.modified : claim.changed
-  }
+  package func beat(of claim: FileStatus) -> Int64 { spool.isWorkersOwn(claim) ? claim.modified : claim.changed }
 
   /// Until when a claim is without doubt another worker's, whose locks prove nothing here: its last heartbeat and the
   /// lease say so. Where times say nothing, this look counts as the first of those that tell whether it is frozen.
@@ -123,8 +121,7 @@ extension Leases {
     guard let name = claim.name, let owner = ClaimName(name)?.owner, owner.text != spool.owner.text else {
       return false
     }
-    return spool.kind.timesAreOfHosts
-      ? silence(of: name, status) >= length : isOver(since: beat(of: status), now: now)
+    return spool.kind.timesAreOfHosts ? silence(of: name, status) >= length : isOver(since: beat(of: status), now: now)
   }
 
   /// Until when the owner of a claim that it has locked is not taken for frozen.
@@ -146,9 +143,7 @@ extension Leases {
     let path = Path(.cur, claim)
     do throws(SpoolError) {
       guard let status = try spool.status(.cur, claim), status.isRegular, isFrozen(path, status, now: spool.now())
-      else {
-        return false
-      }
+      else { return false }
       var file = try spool.system.open(spool.root, path, O_RDONLY | Spool.jobFlags)
       return try !file.lock()
     } catch  where error.isGone || error.isUnreadable {

@@ -116,9 +116,8 @@ package struct ServerNote: Sendable, Equatable {
       case "rests":
         guard let since = fields.time, let until = fields.time("until"), let cause = fields["cause"] else { return nil }
         let rest = Rest(
-          since: since, failed: fields.time("failed") ?? since, until: until, cause: cause,
-          code: fields["code"] ?? "", reason: fields["reason"] ?? "",
-          failures: fields.number("failures").map { Int(Int32(clamping: $0)) } ?? 1,
+          since: since, failed: fields.time("failed") ?? since, until: until, cause: cause, code: fields["code"] ?? "",
+          reason: fields["reason"] ?? "", failures: fields.number("failures").map { Int(Int32(clamping: $0)) } ?? 1,
           url: fields["url"].flatMap { UInt64($0, radix: 16) }, host: fields["host"])
         rests.append(rest)
       case "answered": answered = fields.time

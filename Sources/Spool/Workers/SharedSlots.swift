@@ -74,17 +74,14 @@ package final class SharedSlots {
   // MARK: servers
 
   /// Takes a slot of `server` for one transfer.
-  /// - Parameters:
-  ///   - limit: how many slots it has.
-  ///   - except: slots that this worker has.
+  /// - Parameter limit: how many slots it has.
+  /// - Parameter except: slots that this worker has.
   /// - Returns: the slot's number; nil if there is none.
   package func take(of server: String, limit: Int, except own: Set<Int>) throws(SpoolError) -> Int? {
     let (start, count) = (Self.start(of: server), min(limit, Self.most))
     // Each worker looks elsewhere first: on a network file system, each look is a question to its server.
     let slots = (0..<count).lazy.map { (Int(self.seat) * 5 + $0) % count }
-    for slot in slots where !own.contains(slot) {
-      if try file.tryLock(Self.byte(start + Int64(slot))) { return slot }
-    }
+    for slot in slots where !own.contains(slot) { if try file.tryLock(Self.byte(start + Int64(slot))) { return slot } }
     return nil
   }
 
@@ -97,9 +94,7 @@ package final class SharedSlots {
     _ = try file.tryLock(Self.byte(Self.wants + Self.place(of: server) * Self.mostSeats + seat))
   }
 
-  package func wantNothing() throws(SpoolError) {
-    try file.unlock(Self.wants..<Self.wants + Self.mostSeats << 16)
-  }
+  package func wantNothing() throws(SpoolError) { try file.unlock(Self.wants..<Self.wants + Self.mostSeats << 16) }
 
   /// Whether another worker waits for a slot of `server`, and has less than its share.
   package func isWanted(_ server: String) throws(SpoolError) -> Bool {
@@ -145,9 +140,8 @@ package final class SharedSlots {
   // MARK: paces
 
   /// Takes the turn for a request to `server`, and notes when the next one is.
-  /// - Parameters:
-  ///   - interval: milliseconds between two requests.
-  ///   - now: milliseconds since the epoch.
+  /// - Parameter interval: milliseconds between two requests.
+  /// - Parameter now: milliseconds since the epoch.
   /// - Returns: nil if the request may be sent; else milliseconds until it may be asked again.
   package func turn(at server: String, every interval: Int64, now: Int64) throws(SpoolError) -> Int64? {
     let lock = Self.byte(Self.turns + Self.place(of: server))

@@ -33,9 +33,8 @@ package struct EntryList {
     decoder = TextDecoder(try source.peek())
   }
 
-  /// - Parameters:
-  ///   - format: nil where it is told by the list's looks.
-  ///   - name: bytes of the list's own, which may say what its digests are; empty if it has none.
+  /// - Parameter format: nil where it is told by the list's looks.
+  /// - Parameter name: bytes of the list's own, which may say what its digests are; empty if it has none.
   /// - Throws: ``Defect``, ``SpoolError``.
   package func entries(_ format: EntryFormat?, name: [UInt8] = []) throws -> ReadList {
     let head = try source.peek()

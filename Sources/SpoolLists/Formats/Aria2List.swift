@@ -60,10 +60,7 @@ struct Aria2List: LineFormat {
     // The session's own number of the download.
     case "gid": break
     case let other:
-      throw Defect(
-        line: line,
-        reason: "the option `\(escaped(other.prefix(40)))` has no counterpart here: remove it"
-      )
+      throw Defect(line: line, reason: "the option `\(escaped(other.prefix(40)))` has no counterpart here: remove it")
     }
   }
 

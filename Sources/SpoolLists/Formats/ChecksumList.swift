@@ -16,9 +16,7 @@ struct ChecksumList: LineFormat {
   /// Files whose digests contradict each other: no further line makes one of them a job.
   private var refused: Set<ExactText> = []
 
-  init(isSFV: Bool, base: String, naming: SumsNaming) {
-    (self.isSFV, self.base, self.naming) = (isSFV, base, naming)
-  }
+  init(isSFV: Bool, base: String, naming: SumsNaming) { (self.isSFV, self.base, self.naming) = (isSFV, base, naming) }
 
   mutating func take(_ line: ListLine) throws(Defect) -> ListedJob? {
     if isFrame(line.content) { return nil }

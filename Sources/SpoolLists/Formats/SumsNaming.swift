@@ -39,11 +39,7 @@ struct ChecksumLine {
       return
     }
     guard let blank = rest.popFirst(), blank == 0x20 || blank == 0x09 && isPlain else { return nil }
-    if let mark = rest.first, mark == 0x20 || mark == 0x2A {
-      rest.removeFirst()
-    } else if !isPlain {
-      return nil
-    }
+    if let mark = rest.first, mark == 0x20 || mark == 0x2A { rest.removeFirst() } else if !isPlain { return nil }
     guard let name = Self.name(Substring(rest), isEscaped: isEscaped) else { return nil }
     self.name = name
   }
@@ -191,9 +187,8 @@ struct SumsNaming {
     ("sha1", .sha1), ("md5", .md5),
   ]
 
-  /// - Parameters:
-  ///   - format: says more than the name, if it is that of one algorithm.
-  ///   - name: bytes of the list's own name; empty if it has none.
+  /// - Parameter format: says more than the name, if it is that of one algorithm.
+  /// - Parameter name: bytes of the list's own name; empty if it has none.
   init(_ format: ListFormat, of name: [UInt8]) {
     var parts = name.split(separator: 0x2E, omittingEmptySubsequences: false).map {
       String(decoding: $0, as: UTF8.self)
@@ -245,8 +240,7 @@ struct SumsNaming {
     guard let algorithm = DigestAlgorithm(digits: sum.value.utf8.count) else { throw Self.unknown(line) }
     // gpg(1) has no other of that length.
     if algorithm == .sha512, !sum.isOpen {
-      throw Defect(
-        line: line, reason: "128 digits, which may be SHA-512 or BLAKE2b: say --format sha512 or blake2b")
+      throw Defect(line: line, reason: "128 digits, which may be SHA-512 or BLAKE2b: say --format sha512 or blake2b")
     }
     return algorithm
   }

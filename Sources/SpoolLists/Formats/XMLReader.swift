@@ -40,9 +40,8 @@ final class XMLReader {
   /// Between the list and expat; nil where the list has to be well-formed.
   private var mender: XMLMender?
 
-  /// - Parameters:
-  ///   - deepest: the maximum number of elements inside each other.
-  ///   - mender: mends the XML before it is parsed; nil where what is not well-formed is refused.
+  /// - Parameter deepest: the maximum number of elements inside each other.
+  /// - Parameter mender: mends the XML before it is parsed; nil where what is not well-formed is refused.
   init(_ receiver: any Receiver, deepest: Int = XMLReader.deepest, mending mender: XMLMender? = nil) throws(Defect) {
     // What is mended is in UTF-8, whatever it declares.
     let charset = mender == nil ? nil : "UTF-8"
@@ -52,8 +51,7 @@ final class XMLReader {
     (self.parser, self.mender, self.deepest, self.receiver) = (parser, mender, deepest, receiver)
     XML_SetUserData(parser, Unmanaged.passUnretained(self).toOpaque())
     XML_SetElementHandler(
-      parser,
-      { context, name, attributes in XMLReader.this(context)?.begin(name, attributes) },
+      parser, { context, name, attributes in XMLReader.this(context)?.begin(name, attributes) },
       { context, _ in XMLReader.this(context)?.end() })
     XML_SetCharacterDataHandler(parser) { context, bytes, count in XMLReader.this(context)?.add(bytes, count) }
     XML_SetStartDoctypeDeclHandler(parser) { context, _, _, _, _ in
@@ -138,9 +136,7 @@ final class XMLReader {
   }
 }
 
-extension XMLReader.Receiver {
-  var keepsText: Bool { true }
-}
+extension XMLReader.Receiver { var keepsText: Bool { true } }
 
 /// A reference to what `base` is of (RFC 3986 section 5.2.2). The base may be relative itself, and what comes of it has
 /// the dots of both: whoever asks for it resolves them.
@@ -160,9 +156,7 @@ func resolved(_ reference: String, against base: String) -> String {
   if reference.begins(with: "/") { return "\(origin)\(reference)" }
   let path = base[authority.endIndex...].prefix(before: "?#")
   if reference.begins(with: "?") || reference.begins(with: "#") { return "\(origin)\(path)\(reference)" }
-  guard let slash = path.utf8.lastIndex(of: 0x2F) else {
-    return "\(origin)\(authority.isEmpty ? "" : "/")\(reference)"
-  }
+  guard let slash = path.utf8.lastIndex(of: 0x2F) else { return "\(origin)\(authority.isEmpty ? "" : "/")\(reference)" }
   return "\(origin)\(Substring(path.utf8[...slash]))\(reference)"
 }
 

@@ -117,9 +117,8 @@ final class PlainFile {
 }
 
 /// The bytes of a file, or of standard input, as they are.
-/// - Parameters:
-///   - path: nil for standard input.
-///   - limit: the most bytes that it may have.
+/// - Parameter path: nil for standard input.
+/// - Parameter limit: the most bytes that it may have.
 /// - Throws: ``SpoolError``; ``Defect`` where there are more.
 package func wholeFile(_ path: [UInt8]?, limit: Int) throws -> [UInt8] {
   let source = ByteSource(try PlainFile.open(path))
@@ -171,8 +170,7 @@ final class TextDecoder {
   /// has more than a feed needs.
   private static let known = [
     "utf-8", "utf8", "windows-", "cp125", "iso-8859-", "iso8859-", "koi8-", "gb", "big5", "shift_jis", "shift-jis",
-    "sjis",
-    "euc-jp", "euc-kr", "macintosh", "tis-620", "ibm866", "us-ascii",
+    "sjis", "euc-jp", "euc-kr", "macintosh", "tis-620", "ibm866", "us-ascii",
   ]
 
   /// - Parameter head: the first bytes of the feed. The charset's tables may be files, which are opened now.

@@ -125,9 +125,7 @@ enum LineLooks {
       return
         "the scheme of a \(Substring(scheme).lowercasedASCII) link is not one that is fetched: only files by their URL"
     }
-    if bytes.contains(0x09) {
-      return URLWithName(line) == nil ? "it looks like a line of a table: \(fromTable)" : nil
-    }
+    if bytes.contains(0x09) { return URLWithName(line) == nil ? "it looks like a line of a table: \(fromTable)" : nil }
     if bytes.contains(0x20) {
       return "a blank in the URL: write %20 in its place; if a file name follows, put a tab before it, "
         + "or write two lines, `url: URL` and `output: NAME`"

@@ -11,9 +11,7 @@ package struct ListedJob: Sendable, Equatable {
   package let line: Int
 
   /// - Parameter line: of the list, from 1.
-  package init(_ request: JobRequest = JobRequest(), line: Int) {
-    (self.request, self.line) = (request, line)
-  }
+  package init(_ request: JobRequest = JobRequest(), line: Int) { (self.request, self.line) = (request, line) }
 }
 
 /// The formats of lists. The raw value is that of `--format`.

@@ -178,8 +178,7 @@ struct XMLMender {
   }
 
   private mutating func noteReference(at index: Int, _ length: Int) {
-    note(
-      length == 1 ? "a raw &" : "\(escaped(text[index..<index + length])), which XML does not have", at: index)
+    note(length == 1 ? "a raw &" : "\(escaped(text[index..<index + length])), which XML does not have", at: index)
   }
 
   // MARK: tags

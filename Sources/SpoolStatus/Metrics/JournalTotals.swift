@@ -21,12 +21,11 @@ package struct JournalTotals: Sendable, Equatable {
 
   package subscript(name: String) -> UInt64 { counts[name] ?? 0 }
 
-  /// - Parameters:
-  ///   - bytes: the job's file.
-  ///   - data: the length of `partial/NAME.part`; nil where there is none.
-  ///   - border: lives of the job that were done before, and that it came back from, are counted elsewhere, in seconds
-  ///     since the epoch.
-  ///   - isDone: whether the job has not come back from the last one.
+  /// - Parameter bytes: the job's file.
+  /// - Parameter data: the length of `partial/NAME.part`; nil where there is none.
+  /// - Parameter border: lives of the job that were done before, and that it came back from, are counted elsewhere, in
+  ///   seconds since the epoch.
+  /// - Parameter isDone: whether the job has not come back from the last one.
   package mutating func add(
     job bytes: UnsafeRawBufferPointer, data: UInt64? = nil, since border: Int64 = .min, isDone: Bool = false
   ) {
@@ -127,9 +126,8 @@ package struct CounterMemory: Sendable, Equatable {
   package func misses(with present: JournalTotals) -> Bool { !sum(present).shortfall(of: shown).counts.isEmpty }
 
   /// Takes in what there is, so that ``shown`` is at least what it was.
-  /// - Parameters:
-  ///   - present: as above.
-  ///   - areAllRead: whether it has all jobs. Otherwise what it lacks may be there, and counts when it is read.
+  /// - Parameter present: as above.
+  /// - Parameter areAllRead: whether it has all jobs. Otherwise what it lacks may be there, and counts when it is read.
   package mutating func update(_ present: JournalTotals, areAllRead: Bool = true) {
     let sum = sum(present)
     let missing = sum.shortfall(of: shown)

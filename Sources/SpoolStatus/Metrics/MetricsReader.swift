@@ -78,9 +78,7 @@ package struct MetricsReader {
     func count(_ file: JobFile) {
       memory.lastDone = max(memory.lastDone ?? .min, file.status.modified)
       if file.status.modified >= until { return jobs.add(file, isDone: true) }
-      if jobs.seen.insert(file.status.inode).inserted {
-        memory.settled.add(job: file.bytes, since: from, isDone: true)
-      }
+      if jobs.seen.insert(file.status.inode).inserted { memory.settled.add(job: file.bytes, since: from, isDone: true) }
     }
     try JobSearch(spool).eachJob(in: .done, modifiedSince: from) { count($0) }
     try JobSearch(spool).eachArchived(modifiedSince: from) { count($0) }

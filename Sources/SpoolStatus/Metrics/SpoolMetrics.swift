@@ -16,9 +16,8 @@ package struct SpoolMetrics: Sendable {
   }
 
   /// A family with one sample of each value: nothing is said of a family without values.
-  /// - Parameters:
-  ///   - name: without `spoolrun_`, and without the `_total` of counters.
-  ///   - label: the name of the label by which the samples differ.
+  /// - Parameter name: without `spoolrun_`, and without the `_total` of counters.
+  /// - Parameter label: the name of the label by which the samples differ.
   private func family(
     _ name: String, isCounter: Bool = false, _ help: String, by label: String,
     _ values: [(label: String, value: String)]
@@ -68,17 +67,14 @@ package struct SpoolMetrics: Sendable {
     let waits = alive.flatMap { Set(($0.report?.waits ?? []).map(\.cause)) }
     return [
       family(
-        "workers",
-        "Workers; silent are those that have given no sign of life for the lease, or whose process is gone.",
+        "workers", "Workers; silent are those that have given no sign of life for the lease, or whose process is gone.",
         by: "state", [("alive", "\(alive.count)"), ("silent", "\(snapshot.workers.count - alive.count)")]),
       family(
         "waiting_workers", "Workers that could run jobs, but wait for something else, by its kind.", by: "cause",
         Self.causes.map { cause in (cause, "\(waits.count { $0 == cause })") }),
       family(
         "resting_servers", "Servers and proxies that rest, by the cause.", by: "cause",
-        ["asked", "broken", "unreachable"].map { cause in
-          (cause, "\(resting.count { $0.rest.cause == cause })")
-        }),
+        ["asked", "broken", "unreachable"].map { cause in (cause, "\(resting.count { $0.rest.cause == cause })") }),
       family(
         "longest_rest_seconds", "For how long the server or proxy rests that has rested longest; 0 if none rests.",
         max(0, resting.map { snapshot.time.seconds - $0.rest.since.seconds }.max() ?? 0)),

@@ -59,9 +59,7 @@ package struct WatchKeys: Sendable {
     pageTop = max(0, min(pageTop, pageLines - self.room))
   }
 
-  package mutating func say(_ text: String, isProblem: Bool = false) {
-    message = (text, isProblem)
-  }
+  package mutating func say(_ text: String, isProblem: Bool = false) { message = (text, isProblem) }
 
   package mutating func open(page lines: [String]) { (mode, pageTop) = (.page(lines), 0) }
 
@@ -96,8 +94,7 @@ package struct WatchKeys: Sendable {
     case .character("l"): return onSelected { .perform(.release, $0) }
     case .character("r"): return onSelected { .perform(.retry, $0) }
     case .character("p"): return onSelected { .perform(.high, $0) }
-    case .character("c"):
-      if let selected { mode = .question(.cancel, selected) } else { sayNothingSelected() }
+    case .character("c"): if let selected { mode = .question(.cancel, selected) } else { sayNothingSelected() }
     case .character("s"): nextSort()
     case .character("/"): mode = .filter
     case .character("?"): open(page: Self.help)
@@ -271,9 +268,7 @@ package struct KeyReader: Sendable {
   private static let named: [UInt8: Key] = [
     UInt8(ascii: "A"): .up, UInt8(ascii: "B"): .down, UInt8(ascii: "H"): .home, UInt8(ascii: "F"): .end,
   ]
-  private static let numbered: [Int: Key] = [
-    1: .home, 4: .end, 5: .pageUp, 6: .pageDown, 7: .home, 8: .end,
-  ]
+  private static let numbered: [Int: Key] = [1: .home, 4: .end, 5: .pageUp, 6: .pageDown, 7: .home, 8: .end]
 }
 
 /// How `status --watch` orders the jobs of each state.

@@ -10,9 +10,8 @@ package struct WatchScreen: Sendable {
   package init(_ look: Look) { self.look = look }
 
   /// The lines of the screen, at most `rows`. The numbers are first, however low the window is.
-  /// - Parameters:
-  ///   - snapshot: arranged as `keys` asks for.
-  ///   - columns: the last one stays empty: terminals differ in where the cursor is after a full line.
+  /// - Parameter snapshot: arranged as `keys` asks for.
+  /// - Parameter columns: the last one stays empty: terminals differ in where the cursor is after a full line.
   package mutating func lines(_ snapshot: SpoolSnapshot, _ keys: inout WatchKeys, columns: Int, rows: Int)
     -> [StyledLine]
   {

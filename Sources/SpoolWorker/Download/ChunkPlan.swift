@@ -238,8 +238,7 @@ struct ChunkPlan {
 
   /// Notes the end of the request on this connection, complete or not. Missing bytes will be requested again.
   /// - Returns: the number of bytes that it received, needed or not.
-  @discardableResult
-  mutating func ended(_ index: Int, now: Int64, isBroken: Bool = false) -> UInt64 {
+  @discardableResult mutating func ended(_ index: Int, now: Int64, isBroken: Bool = false) -> UInt64 {
     guard let request = connections[index].request else { return 0 }
     let received = connections[index].received
     let rate = connections[index].currentRate(now)

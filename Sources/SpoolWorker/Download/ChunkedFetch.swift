@@ -3,8 +3,7 @@ internal import Transfer
 
 /// Fetches the rest of a file over several connections, in chunks that ``ChunkPlan`` assigns; the data grows in order.
 /// A mirror or a connection that fails is dropped as long as there is another.
-@WorkerLoop
-final class ChunkedFetch {
+@WorkerLoop final class ChunkedFetch {
   enum End {
     case whole
     /// A single request has to find out what happened to the file. If a response lied about its end, or differs from
@@ -48,14 +47,13 @@ final class ChunkedFetch {
   private var whenEnded: CheckedContinuation<Void, Never>?
   private(set) var fetched: UInt64 = 0
 
-  /// - Parameters:
-  ///   - mirrors: the first is the one that sent the latest data.
-  ///   - template: a request of this job. Its id and the ids after it, one for each connection, are reserved for the
-  ///     job.
-  ///   - isConditional: whether requests name the validator of the data.
-  ///   - hasRefusedConnection: called for each connection that is given up while others go on.
-  ///   - hasFailed: called for each mirror that is given up, if it is not the only one, with whether a redirect led to
-  ///     the server that failed. Returns the failure as it is judged.
+  /// - Parameter mirrors: the first is the one that sent the latest data.
+  /// - Parameter template: a request of this job. Its id and the ids after it, one for each connection, are reserved
+  ///   for the job.
+  /// - Parameter isConditional: whether requests name the validator of the data.
+  /// - Parameter hasRefusedConnection: called for each connection that is given up while others go on.
+  /// - Parameter hasFailed: called for each mirror that is given up, if it is not the only one, with whether a redirect
+  ///   led to the server that failed. Returns the failure as it is judged.
   init(
     _ data: PartData, to end: UInt64, _ share: MemoryBudget.Share, first: ChunkPlan.Estimate, mirrors: [MirrorURL],
     engine: any Fetcher, template: FetchRequest, isConditional: Bool,
@@ -397,9 +395,7 @@ final class ChunkWindow {
   /// Called within a libcurl callback for each connection whose bytes are no longer needed.
   var onSuperfluous: (Int) -> Void = { _ in }
 
-  init(_ data: PartData, plan: ChunkPlan) {
-    (self.data, self.plan) = (data, plan)
-  }
+  init(_ data: PartData, plan: ChunkPlan) { (self.data, self.plan) = (data, plan) }
 
   /// - Returns: false if the bytes are others than another response had.
   /// - Throws: an error that ends the whole transfer, or ``Failure`` `bad-response` if more came than was requested.

@@ -18,8 +18,7 @@ extension MirrorURL {
 extension Failure {
   init(_ error: SpoolError) {
     switch error.errno {
-    case _ where error.isDiskFull:
-      self.init(.diskFull, "\(error)")
+    case _ where error.isDiskFull: self.init(.diskFull, "\(error)")
     case _ where error.isTooLargeHere:
       let limit = spoolrun_file_size_limit()
       self.init(
@@ -30,8 +29,7 @@ extension Failure {
         expected: limit > 0 ? "at most \(limit)" : nil)
     case .tooManySymbolicLinkLevels, .notDirectory, .isDirectory, .fileNameTooLong, .improperLink:
       self.init(.badOutput, "the output's path cannot be used: \(error)")
-    default:
-      self.init(.io, "\(error)")
+    default: self.init(.io, "\(error)")
     }
   }
 
@@ -41,8 +39,7 @@ extension Failure {
     let place = "cannot write to \(directory): \(error.errno)"
     switch error.errno {
     case .readOnlyFileSystem: (code, reason) = (.noOutput, "\(place): make its file system writable")
-    case .permissionDenied, .notPermitted:
-      (code, reason) = (.noOutput, "\(place): let the worker's user write to it")
+    case .permissionDenied, .notPermitted: (code, reason) = (.noOutput, "\(place): let the worker's user write to it")
     case .invalidArgument: (code, reason) = (.badOutput, "\(directory): its file system takes no such name")
     case _ where error.isDiskFull: reason = "\(place): make space there"
     default: break

@@ -90,9 +90,7 @@ struct FetchPolicy {
     case .failed(let failure, let wasConditional, let family):
       let hasMore = note(progress, isStall: failure.code == .stalled)
       if smallSteps.areTooMany || failure.code.isOfAllServers { throw failure }
-      if hasMore, failure.code.isCut {
-        return ("interrupted", Self.facts(failure, progress))
-      }
+      if hasMore, failure.code.isCut { return ("interrupted", Self.facts(failure, progress)) }
       return try fallBack(failure, progress, wasConditional, family)
     }
   }

@@ -47,10 +47,9 @@ struct JobWait: Equatable {
     (self.server, self.reason, self.until) = (server, reason, until)
   }
 
-  /// - Parameters:
-  ///   - other: the name of the job that has the output.
-  ///   - now: the time by ``Spool/now()``.
-  ///   - next: when the other job runs next; nil for now.
+  /// - Parameter other: the name of the job that has the output.
+  /// - Parameter now: the time by ``Spool/now()``.
+  /// - Parameter next: when the other job runs next; nil for now.
   init(forOutput output: String, of other: FileName, now: Timestamp, next: Timestamp? = nil) {
     var random = HostRandom()
     until = min(max(next ?? now, now) + .random(in: Self.pause, using: &random), now + Self.longestPause)
@@ -73,8 +72,7 @@ extension Claim {
       let mark = text.journal.data.softMark ?? .zero
       do throws(SpoolError) {
         let broken = text.journal.data.brokenFrom
-        try append(
-          .interrupted(.now(), attempt: 1, mark: mark, fetched: 0, broken: broken, reason: reason))
+        try append(.interrupted(.now(), attempt: 1, mark: mark, fetched: 0, broken: broken, reason: reason))
       } catch  where error.isLackOfSpace {
         // The move needs no space.
       }
@@ -83,8 +81,7 @@ extension Claim {
   }
 }
 
-@WorkerLoop
-protocol RunningTransfer: AnyObject {
+@WorkerLoop protocol RunningTransfer: AnyObject {
   func stop()
   /// Stops soon: what is under way may end first, if nothing else would remain of it.
   func windDown()

@@ -3,8 +3,7 @@ internal import Transfer
 
 /// Fetches from one mirror until the data is complete, or the mirror fails. ``FetchPolicy`` decides on the requests;
 /// this sends them.
-@WorkerLoop
-final class MirrorFetch: RunningTransfer {
+@WorkerLoop final class MirrorFetch: RunningTransfer {
   private let data: PartData
   private let mirror: MirrorURL
   /// Mirrors that may be used too if there are several connections.
@@ -23,17 +22,15 @@ final class MirrorFetch: RunningTransfer {
   private var isStopped = false
   /// The connections that the rest gets if one is slow; nil if it is to have no more, or has had them.
   private var connectionsIfSlow: Int?
-  /// The response that is under way over a single connection.
   private var single: PartSink?
   private(set) var fetched: UInt64 = 0
   private(set) var isOfOtherServer = false
   /// Data that is complete already needs no request.
   private(set) var hasAsked = false
 
-  /// - Parameters:
-  ///   - bearsMore: whether the mirror's server takes several connections, as far as that is known.
-  ///   - takesPart: whether another mirror may be used now.
-  ///   - hasRefusedConnection, hasFailed: see ``ChunkedFetch``.
+  /// - Parameter bearsMore: whether the mirror's server takes several connections, as far as that is known.
+  /// - Parameter takesPart: whether another mirror may be used now.
+  /// - Parameters hasRefusedConnection, hasFailed: see ``ChunkedFetch``.
   init(
     _ mirror: MirrorURL, with others: [MirrorURL], _ data: PartData, engine: any Fetcher, id: UInt64,
     options: WorkerOptions, memory: MemoryBudget, bearsMore: Bool, log: @escaping (String, Fields) -> Void,
@@ -131,8 +128,7 @@ final class MirrorFetch: RunningTransfer {
     case .cancelled:
       if policy.manner == manner { throw JobStop.cancelled }
       return true  // over several connections now
-    case .failed(let failure):
-      return try next(failed(mirror.failure(failure, manner), plan, result))
+    case .failed(let failure): return try next(failed(mirror.failure(failure, manner), plan, result))
     case .refused: return try await refused(sink, plan, result)
     case .complete:
       guard let outcome = ended(result, sink) else { return false }
@@ -176,8 +172,7 @@ final class MirrorFetch: RunningTransfer {
     // Nothing shows whether the decoder had all that the encoder had.
     let endsUnannounced = ending.map { $0 != .announced } ?? false || result.response?.isDecoded == true
     // A body that ends with the connection may have been cut; the job's `size:` decides.
-    guard let size = data.version?.size ?? sink.statedEnd ?? (endsUnannounced ? data.request.expected.size : nil)
-    else {
+    guard let size = data.version?.size ?? sink.statedEnd ?? (endsUnannounced ? data.request.expected.size : nil) else {
       data.isLengthUnproven =
         endsUnannounced && ending != .reply && !data.request.expected.provesContent
         && data.request.expected.checkedDigests(of: data.version).isEmpty
@@ -356,14 +351,10 @@ private final class PartSink: FetchSink {
 
   var hasAll: Bool { statedEnd.map { data.position >= $0 } ?? false }
 
-  func noteEnd(isBroken: Bool) {
-    if began != nil { data.noteEnd(ofAnswerFrom: start, isBroken: isBroken && !hasAll) }
-  }
+  func noteEnd(isBroken: Bool) { if began != nil { data.noteEnd(ofAnswerFrom: start, isBroken: isBroken && !hasAll) } }
 
   /// Cuts off the bytes of this response. A response that is wrong about its end may be wrong about all of its bytes.
-  func takeBack() throws(SpoolError) {
-    if let began { try data.cutBack(to: began) }
-  }
+  func takeBack() throws(SpoolError) { if let began { try data.cutBack(to: began) } }
 
   func append(_ bytes: UnsafeRawBufferPointer) -> Bool {
     isDone {

@@ -15,7 +15,6 @@ final class PartData {
   var isAlone = false
   /// Only the end of the connection indicates that the data is complete.
   var isLengthUnproven = false
-  /// As in ``Journal/Verified/signed``.
   var signed: String?
   private(set) var part: PartFile
   /// New data that is not yet longer than ``part``, which is kept until then.
@@ -94,9 +93,7 @@ final class PartData {
 
   /// Whether a request has to show first that the complete data is what the job asks for. A declared digest does so
   /// without one.
-  var needsAnswer: Bool {
-    isComplete && (isOfOtherSource && !request.expected.provesContent || doubt != nil)
-  }
+  var needsAnswer: Bool { isComplete && (isOfOtherSource && !request.expected.provesContent || doubt != nil) }
 
   /// Journals the version of the following bytes before the first of them is written. New data beside the data is
   /// journaled when it replaces the data.
@@ -243,9 +240,7 @@ final class PartData {
 
   /// Cuts the data to its durable part, because a later attempt could not know that a failed fsync lost some of the
   /// rest.
-  func cutToCheckpoint() throws(SpoolError) {
-    try part.truncate(to: min(part.length, marks.durable?.offset ?? 0))
-  }
+  func cutToCheckpoint() throws(SpoolError) { try part.truncate(to: min(part.length, marks.durable?.offset ?? 0)) }
 
   /// Moves the data to where a person can examine it, because data with a mismatch is never resumed. New data goes to a
   /// new file.
@@ -396,9 +391,7 @@ private struct KnownMarks {
 
   mutating func cut(to mark: Mark) { marks.removeAll { $0.offset > mark.offset } }
 
-  func last(before offset: UInt64) -> Mark? {
-    marks.filter { $0.offset <= offset }.max { $0.offset < $1.offset }
-  }
+  func last(before offset: UInt64) -> Mark? { marks.filter { $0.offset <= offset }.max { $0.offset < $1.offset } }
 
   mutating func add(durable mark: Mark, isOfGrowing: Bool) {
     durable = mark
@@ -412,8 +405,7 @@ private struct KnownMarks {
   func isCheckpointDue(at length: UInt64, _ options: WorkerOptions) -> Bool {
     let fresh = length - (durable.map { min($0.offset, length) } ?? 0)
     if fresh == 0 { return false }
-    return fresh >= options.checkpointBytes
-      || LoopExecutor.milliseconds() - lastBegun >= options.checkpointMilliseconds
+    return fresh >= options.checkpointBytes || LoopExecutor.milliseconds() - lastBegun >= options.checkpointMilliseconds
   }
 }
 

@@ -3,8 +3,7 @@ package import Transfer
 
 /// Asks a server how it calls a file, for a person who wants that name. The answer goes into a job before it is
 /// dropped; a worker never asks (INTERNALS.md, invariant 12).
-@WorkerLoop
-package struct RemoteName {
+@WorkerLoop package struct RemoteName {
   private static let limit = 60
 
   private let engine: any Fetcher
@@ -68,8 +67,7 @@ package struct RemoteName {
   /// many ways to say so.
   private static func mayBeOfHead(_ answer: Result<Response, Failure>) -> Bool {
     switch answer {
-    case .success(let response):
-      if case .refused = response.content { response.retryAfter == nil } else { false }
+    case .success(let response): if case .refused = response.content { response.retryAfter == nil } else { false }
     case .failure(let failure): [.cut, .badResponse].contains(failure.code)
     }
   }

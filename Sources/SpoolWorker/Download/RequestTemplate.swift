@@ -9,9 +9,7 @@ struct MirrorURL: Sendable {
   let parts: URLParts
 
   /// Whether the host is an address, so that there is no other address family to try.
-  var isAddress: Bool {
-    parts.host.begins(with: "[") || parts.host.utf8.allSatisfy { $0 == 0x2E || 0x30...0x39 ~= $0 }
-  }
+  var isAddress: Bool { parts.host.begins(with: "[") || parts.host.utf8.allSatisfy { $0 == 0x2E || 0x30...0x39 ~= $0 } }
 
   func source(of request: JobRequest) -> DataSource {
     if parts.isPathSecret, let text = request.resolve?.text { return DataSource(resolve: text) }
@@ -19,9 +17,8 @@ struct MirrorURL: Sendable {
   }
 
   /// The URLs of a request, checked.
-  /// - Parameters:
-  ///   - areFromHook: whether the hook `resolve` printed them.
-  ///   - first: the first one, if it has been read already.
+  /// - Parameter areFromHook: whether the hook `resolve` printed them.
+  /// - Parameter first: the first one, if it has been read already.
   /// - Throws: ``Failure``: `malformed`, or `resolve-hook`; `protocol`.
   static func all(
     of request: JobRequest, _ protocols: Set<Scheme>, areFromHook: Bool = false, first: URLParts? = nil

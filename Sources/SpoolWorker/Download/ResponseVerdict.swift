@@ -16,9 +16,8 @@ package struct ResumePlan: Equatable {
 
   package static let fresh = ResumePlan(offset: 0, ifRange: nil)
 
-  /// - Parameters:
-  ///   - mirror: the number of the job's URL to request, counted from 1.
-  ///   - hasDigest: whether the job declares a digest, which would show a splice.
+  /// - Parameter mirror: the number of the job's URL to request, counted from 1.
+  /// - Parameter hasDigest: whether the job declares a digest, which would show a splice.
   package static func decide(length: UInt64, version: RemoteVersion?, mirror: Int, hasDigest: Bool) -> ResumePlan {
     guard length > 0, let version else { return .fresh }
     // Longer than the whole, so it is not a prefix.
@@ -90,9 +89,8 @@ package enum ResponseVerdict {
     let answers: Journal.Answers
     let isAlone: Bool
 
-    /// - Parameters:
-    ///   - dataLength: nil for the offset of the request.
-    ///   - isAlone: see ``PartData/isAlone``.
+    /// - Parameter dataLength: nil for the offset of the request.
+    /// - Parameter isAlone: see ``PartData/isAlone``.
     package init(
       _ url: URLParts, mirror: Int, plan: ResumePlan, version: RemoteVersion?, request: JobRequest,
       dataLength: UInt64? = nil, answers: Journal.Answers = Journal.Answers(), isAlone: Bool = false
@@ -250,8 +248,7 @@ private struct Judge {
   /// The first of several pieces is taken if it is the whole file, or if later pieces can be checked for the same
   /// version.
   private func firstPiece(_ version: RemoteVersion, end: UInt64) -> ResponseVerdict {
-    let next = ResumePlan.decide(
-      length: end, version: version, mirror: version.mirror, hasDigest: asked.hasDigest)
+    let next = ResumePlan.decide(length: end, version: version, mirror: version.mirror, hasDigest: asked.hasDigest)
     return end == version.size || next.offset > 0 ? .append(version) : .again(.askUnbounded, "no strong validator")
   }
 
@@ -325,8 +322,7 @@ private struct Judge {
     guard let declared = asked.request.expected.size, size != declared else {
       return .tooLarge(size, most: asked.request.maxSize)
     }
-    return Failure(
-      .mismatchSize, "\(host) does not offer the declared size", expected: "\(declared)", found: "\(size)")
+    return Failure(.mismatchSize, "\(host) does not offer the declared size", expected: "\(declared)", found: "\(size)")
   }
 
   private func refusal(_ refusal: Response.Refusal) -> ResponseVerdict {
@@ -382,9 +378,8 @@ extension RemoteVersion {
   package init(_ response: Response, mirror: Int) {
     self.init(
       mirror: mirror, size: nil, etag: response.etag,
-      modified: response.isLastModifiedStrong ? response.lastModified : nil,
-      resource: Resource(response.url), type: response.mediaType,
-      stated: Digests(response.digests))
+      modified: response.isLastModifiedStrong ? response.lastModified : nil, resource: Resource(response.url),
+      type: response.mediaType, stated: Digests(response.digests))
   }
 
   /// For a person. Of a secret path it has a digest.
@@ -392,9 +387,7 @@ extension RemoteVersion {
 }
 
 extension Resource {
-  init(_ url: URLParts) {
-    self.init(place: url.isPathSecret ? Self.hidden(url.place) : url.place, query: url.query)
-  }
+  init(_ url: URLParts) { self.init(place: url.isPathSecret ? Self.hidden(url.place) : url.place, query: url.query) }
 }
 
 /// Responses whose Content-Encoding only repeats the file's suffix. Apache's `AddEncoding x-gzip .gz` and
@@ -429,9 +422,8 @@ extension Response {
 
 extension ResponseVerdict.Asked {
   /// What becomes of a body in a coding that was not asked for; nil if it is taken as it is.
-  /// - Parameters:
-  ///   - size: of the whole body; nil if it is not known.
-  ///   - isOdd: it may not be the file.
+  /// - Parameter size: of the whole body; nil if it is not known.
+  /// - Parameter isOdd: it may not be the file.
   func verdict(on coding: String, size: UInt64?, isOdd: Bool = false) -> ResponseVerdict? {
     let reason = "\(url.host) sent Content-Encoding \(escaped(coding.prefix(40))), which was not requested"
     switch request.encoded {

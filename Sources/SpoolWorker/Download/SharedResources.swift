@@ -20,9 +20,8 @@ final class BlockBuffer {
   deinit { giveBack() }
 
   /// Takes bytes and writes complete blocks.
-  /// - Parameters:
-  ///   - offset: the file offset of the first byte not yet written.
-  ///   - isEnd: whether `bytes` are the last ones.
+  /// - Parameter offset: the file offset of the first byte not yet written.
+  /// - Parameter isEnd: whether `bytes` are the last ones.
   /// - Throws: what `write` throws. The bytes not yet written are dropped then, because nothing may be written after a
   ///   gap.
   func take<Failure: Error>(
@@ -124,14 +123,10 @@ final class DiskSpace {
   /// The bytes that each running transfer still has to receive, as far as is known.
   private var takers: [ObjectIdentifier: () -> UInt64] = [:]
 
-  init(_ spool: Spool, kept: UInt64) {
-    (self.spool, self.kept) = (spool, kept)
-  }
+  init(_ spool: Spool, kept: UInt64) { (self.spool, self.kept) = (spool, kept) }
 
   /// - Parameter stillToCome: in bytes; called whenever another transfer needs space.
-  func enter(_ taker: AnyObject, stillToCome: @escaping () -> UInt64) {
-    takers[ObjectIdentifier(taker)] = stillToCome
-  }
+  func enter(_ taker: AnyObject, stillToCome: @escaping () -> UInt64) { takers[ObjectIdentifier(taker)] = stillToCome }
   func leave(_ taker: AnyObject) { takers[ObjectIdentifier(taker)] = nil }
 
   var freeIfShort: UInt64? {
@@ -139,9 +134,8 @@ final class DiskSpace {
     return free
   }
 
-  /// - Parameters:
-  ///   - needed: bytes still to come; there is always space for 0, see also ``asked``.
-  ///   - taker: the transfer that needs them, whose own reservation does not count.
+  /// - Parameter needed: bytes still to come; there is always space for 0, see also ``asked``.
+  /// - Parameter taker: the transfer that needs them, whose own reservation does not count.
   /// - Returns: nil if there is enough space, or the file system does not tell.
   func shortage(of needed: UInt64, for taker: AnyObject? = nil) -> Shortage? {
     guard needed > 0, needed >= Self.asked || kept > 0, let free = spool.freeSpace() else { return nil }
@@ -153,9 +147,7 @@ final class DiskSpace {
   }
 }
 
-extension WorkerOptions {
-  var sharedRates: [SharedRate] { limitRate?.sharedRates(at: minuteOfDay()) ?? [] }
-}
+extension WorkerOptions { var sharedRates: [SharedRate] { limitRate?.sharedRates(at: minuteOfDay()) ?? [] } }
 
 extension RateRules {
   /// The rates that transfers share at this minute of the day: one for each clause that applies to any. The engine

@@ -2,8 +2,7 @@ internal import Spool
 internal import Transfer
 
 /// One attempt at a claimed job: claim → plan → recover → transfer → verify → commit → record.
-@WorkerLoop
-final class Attempt {
+@WorkerLoop final class Attempt {
   enum Milestone: Sendable {
     /// It has run long enough to show that it does not kill the worker.
     case cleared
@@ -32,9 +31,8 @@ final class Attempt {
   private let reached: (Milestone) -> Void
   private let checkOrder: @WorkerLoop (Attempt) async throws -> AttemptEnd
 
-  /// - Parameters:
-  ///   - id: unique among the worker's attempts; the ids of its requests derive from it.
-  ///   - firstURL: that of the claimed job, if it has been read already.
+  /// - Parameter id: unique among the worker's attempts; the ids of its requests derive from it.
+  /// - Parameter firstURL: that of the claimed job, if it has been read already.
   init(
     _ claim: Claim, id: UInt64, _ environment: JobEnvironment, firstURL: URLParts?,
     checkOrder: @escaping @WorkerLoop (Attempt) async throws -> AttemptEnd, reached: @escaping (Milestone) -> Void
@@ -43,8 +41,7 @@ final class Attempt {
     (self.firstURL, self.reached) = (firstURL, reached)
     trust = claim.isTakenOver ? .doubtful : .sound
     probation = Probation(
-      deaths: claim.history.attempts.deaths(
-        askedBy: claim.spool.owner, isLastFrozen: claim.formerOwner == .mayWake),
+      deaths: claim.history.attempts.deaths(askedBy: claim.spool.owner, isLastFrozen: claim.formerOwner == .mayWake),
       period: environment.options.probation)
   }
 
@@ -163,8 +160,7 @@ extension Attempt {
       plan: plan, data: data, environment: environment, hooks: hooks, signature: signature
     ) { [unowned self] in try await fetchSignature(plan.request) }
     let transfer = JobFetch(plan, resolver, data, environment, account, checkpointer, verification, attempt: id) {
-      [unowned self] in
-      probation.begin(at: LoopExecutor.milliseconds())
+      [unowned self] in probation.begin(at: LoopExecutor.milliseconds())
     }
     self.transfer = transfer
     defer { self.transfer = nil }
@@ -409,9 +405,7 @@ extension Attempt {
     return AttemptEnd(.cancelled)
   }
 
-  private var lastMark: Mark {
-    data?.part.mark ?? claim.text.journal.data.softMark ?? Mark.zero
-  }
+  private var lastMark: Mark { data?.part.mark ?? claim.text.journal.data.softMark ?? Mark.zero }
 
   /// Journals the length of the data, if the attempt did anything.
   private func noteInterrupted(_ reason: String) throws(SpoolError) -> Mark {
@@ -450,7 +444,6 @@ extension Attempt {
 
 /// What the worker does to a running attempt, a few times a second.
 extension Attempt {
-  /// Stops the attempt. The first reason counts.
   func stop(_ reason: JobStop) {
     switch reason {
     case .shutdown, .cancelled, .notOurs, .outranked: hookStop.request()
@@ -510,9 +503,7 @@ extension Attempt {
     stop(.failed(error))
   }
 
-  var progress: JobProgress {
-    JobProgress(id: id, name: name, bytes: data?.part.length, total: data?.total)
-  }
+  var progress: JobProgress { JobProgress(id: id, name: name, bytes: data?.part.length, total: data?.total) }
 
   /// Bytes after the last checkpoint, which may be in the page cache only.
   var undurable: UInt64 { data?.undurable ?? 0 }
@@ -524,7 +515,6 @@ extension Attempt {
   }
 }
 
-/// The steps of an attempt in which hooks take part.
 extension Attempt {
   /// - Returns: when the hook `deliver` accepted the payload; nil if there is no hook.
   func deliver(_ plan: JobPlan, _ payload: Journal.Verified) async throws -> Timestamp? {

@@ -3,8 +3,7 @@ internal import Spool
 /// Takes verified data to `done/`. The order of the steps guarantees that the payload of each job in `done/` is durable
 /// (INTERNALS.md, invariant 7): data fdatasync → `verified:` → payload linked → its directory fsync → receipt fsync →
 /// job renamed → both directories fsync.
-@WorkerLoop
-struct Commit {
+@WorkerLoop struct Commit {
   let claim: Claim
   let plan: JobPlan
   let environment: JobEnvironment
@@ -98,8 +97,7 @@ struct Commit {
       }
       // Recovery has to look for the copy's inode.
       try claim.append(
-        .verified(
-          .now(), .init(whole, part: copy.inode(), unproven: verified.unproven, signed: verified.signed)))
+        .verified(.now(), .init(whole, part: copy.inode(), unproven: verified.unproven, signed: verified.signed)))
       // Two file systems write in no common order. Without this line, recovery would not recognize a payload that was
       // published just before a power cut.
       try await claim.makeDurable(durable)
@@ -150,11 +148,7 @@ struct Commit {
     }
     try await claim.makeDurable(durable)
     try claim.confirmAfterSilence()
-    if let part {
-      try part.remove()
-    } else {
-      try claim.removeData(publishedAs: outputs.opened().status(plan.output))
-    }
+    if let part { try part.remove() } else { try claim.removeData(publishedAs: outputs.opened().status(plan.output)) }
     // Before the move, because a job that is done is not processed again. If this fails, the sweep removes the file
     // later. Data that was replaced by a response of another kind stays for a person to examine, until `spoolrun clean`
     // or the sweep removes it.
@@ -174,9 +168,7 @@ struct Commit {
   }
 
   /// Whether the job still asks for what its data is. A person may have edited it since.
-  private var isOfPlan: Bool {
-    claim.text.journal.data.source.map { plan.asks(for: $0) } ?? !claim.origin.takesNewJobs
-  }
+  private var isOfPlan: Bool { claim.text.journal.data.source.map { plan.asks(for: $0) } ?? !claim.origin.takesNewJobs }
 
   /// What the journal says of this file. It may already be published: a person moved the job between the receipt and
   /// the move to done/, or a crash came between the payload's name and the receipt. A payload that has changed since
@@ -190,17 +182,14 @@ struct Commit {
   private var hasReceipt: Bool { claim.text.journal.publication.lastReceipt?.output.exact == plan.output.text.exact }
 
   /// Whether what a record tells of has the signature that the job asks for now, which may be newer.
-  private func isSigned(_ record: Journal.Verified?) -> Bool {
-    plan.request.signature == nil || record?.signed != nil
-  }
+  private func isSigned(_ record: Journal.Verified?) -> Bool { plan.request.signature == nil || record?.signed != nil }
 
   var isOutputThere: Bool { get throws { try outputs.opened().status(plan.output) != nil } }
 
   /// Accepts a file that already has the output's name, if it is this job's own data, published before a crash, or has
   /// the declared size and digests.
-  /// - Parameters:
-  ///   - part: the data, if it is open.
-  ///   - fetched: the data, if all of it was received: then the file has to be the same.
+  /// - Parameter part: the data, if it is open.
+  /// - Parameter fetched: the data, if all of it was received: then the file has to be the same.
   /// - Returns: nil if there is no such file any more, if it is to be overwritten, or if it is the job's own and has no
   ///   signature yet: that is checked with the data.
   /// - Throws: `output-exists`; `bad-output` for a directory; ``JobStop/waits(_:)``.

@@ -1,17 +1,14 @@
 internal import Spool
 
 /// Opens a job's data and does what ``Recovery`` decides: cuts, copies, reads it again.
-@WorkerLoop
-struct DataRecovery {
+@WorkerLoop struct DataRecovery {
   let claim: Claim
   let plan: JobPlan
   let environment: JobEnvironment
   private var spool: Spool { claim.spool }
   /// How often to try for the lock of the job's own data, 50 ms apart.
   private static let lockTries = 100
-  private var digests: Set<DigestAlgorithm> {
-    plan.request.computedDigests(for: claim.text.journal.data.version)
-  }
+  private var digests: Set<DigestAlgorithm> { plan.request.computedDigests(for: claim.text.journal.data.version) }
   private var zero: Mark { .zero(digests, pieces: plan.pieces) }
 
   /// - Returns: also the bytes that a killed worker fetched and did not record.
@@ -127,9 +124,7 @@ struct DataRecovery {
     let part = try PartFile.open(
       claim.job, in: spool, digests: digests, pieces: plan.pieces, own: claim.text.journal.data.part,
       isOwnersFrozen: isOwnersFrozen || claim.formerOwner == .mayWake
-    ) { inode in
-      try environment.outputs(of: plan).opened().removeTemporaries(beside: plan.output, of: [inode])
-    }
+    ) { inode in try environment.outputs(of: plan).opened().removeTemporaries(beside: plan.output, of: [inode]) }
     guard let part else { return nil }
     if try part.isNew || claim.owns(data: part.inode) { return part }
     // While this job had no data, another one may have got its name, and may wait there with data of its own. But a
@@ -197,14 +192,13 @@ struct Recovery: Equatable {
   /// journal names.
   var verifies: Mark?
 
-  /// - Parameters:
-  ///   - length, inode: of the data file.
-  ///   - isNew: whether this attempt has made it.
-  ///   - host, boot: of this worker.
-  ///   - isTakenOver: whether the last attempt has no end record.
-  ///   - sharesLocks: whether the lock that this worker has proves that the last one has ended.
-  ///   - digests: those to compute beside CRC-32.
-  ///   - pieces: by which the pieces are checked.
+  /// - Parameters length, inode: of the data file.
+  /// - Parameter isNew: whether this attempt has made it.
+  /// - Parameters host, boot: of this worker.
+  /// - Parameter isTakenOver: whether the last attempt has no end record.
+  /// - Parameter sharesLocks: whether the lock that this worker has proves that the last one has ended.
+  /// - Parameter digests: those to compute beside CRC-32.
+  /// - Parameter pieces: by which the pieces are checked.
   static func decide(
     length: UInt64, inode: UInt64, isNew: Bool, journal: Journal, host: String, boot: String, isTakenOver: Bool,
     sharesLocks: Bool, digests: Set<DigestAlgorithm> = [], pieces: PieceList? = nil
@@ -214,8 +208,7 @@ struct Recovery: Equatable {
     let isSameHost = journal.attempts.lastStart.map { $0.host == host && (sharesLocks || !isTakenOver) } ?? sharesLocks
     // A sleeping worker on another host may still write to the file. A file that the journal does not name may be
     // another job's, or such a worker may have opened it, also while it is still empty.
-    let isForeign =
-      !isSameHost || (length > 0 || !isNew) && (journal.data.version == nil || journal.data.part != inode)
+    let isForeign = !isSameHost || (length > 0 || !isNew) && (journal.data.version == nil || journal.data.part != inode)
     let zero = Mark.zero(digests, pieces: pieces)
     var nothing = Recovery(length: 0, from: zero)
     nothing.needsNewInode = journal.data.lostWrites || isForeign
@@ -234,8 +227,7 @@ struct Recovery: Equatable {
     // A mark that has not all of the digests still tells how much of the data is there. A job whose text was changed,
     // or that another version worked on, has such marks.
     let durable = isForeign ? marks : marks.filter { $0 == journal.data.checkpoint }
-    let known =
-      durable.compactMap { $0.narrowed(to: digests, pieces: pieces) }.max { $0.offset < $1.offset } ?? zero
+    let known = durable.compactMap { $0.narrowed(to: digests, pieces: pieces) }.max { $0.offset < $1.offset } ?? zero
     var recovery = Recovery(length: usable, from: known, needsNewInode: isForeign || journal.data.lostWrites)
     if isDoubtful { recovery.rewritesFrom = mark.offset }
     recovery.durable = journal.data.checkpoint?.offset ?? 0

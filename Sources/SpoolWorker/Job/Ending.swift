@@ -18,9 +18,8 @@ enum Ending {
   /// The job, whose receipt is written, could not be moved to `done/`.
   struct Unmoved: Error { let error: SpoolError }
 
-  /// - Parameters:
-  ///   - ownership: nil after the claim's last move.
-  ///   - trust: how far the attempt's writes are trusted.
+  /// - Parameter ownership: nil after the claim's last move.
+  /// - Parameter trust: how far the attempt's writes are trusted.
   static func decide(_ cause: any Error, _ ownership: Claim.Ownership?, _ trust: Trust) -> Ending {
     guard var owner = ownership else { return .doubtMove }
     // As a tick saw it, even if the file is back in its place by now.
@@ -85,9 +84,7 @@ struct AttemptEnd {
   /// The spool failed: the job cannot be moved, or its last move may not be durable.
   var problem: (any Error)?
 
-  init(_ fate: Fate, problem: (any Error)? = nil) {
-    (self.fate, self.problem) = (fate, problem)
-  }
+  init(_ fate: Fate, problem: (any Error)? = nil) { (self.fate, self.problem) = (fate, problem) }
 
   init(checkedUntil next: Timestamp, hasDropped: Bool) {
     fate = .checked

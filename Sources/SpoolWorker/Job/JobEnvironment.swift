@@ -4,8 +4,7 @@ internal import SystemPackage
 internal import Transfer
 
 /// What all attempts of a worker share: its options, the output root, disk space, memory, the transfer engine.
-@WorkerLoop
-final class JobEnvironment {
+@WorkerLoop final class JobEnvironment {
   /// Only the keys of `defaults` change.
   var options: WorkerOptions
   /// Where payloads go whose job names no other output root: see ``outputs(of:)``.

@@ -3,8 +3,7 @@ internal import SystemPackage
 internal import Transfer
 
 /// Fetches a job's data from its mirrors until it is whole and verified.
-@WorkerLoop
-final class JobFetch: RunningTransfer {
+@WorkerLoop final class JobFetch: RunningTransfer {
   private var plan: JobPlan
   private let data: PartData
   private let environment: JobEnvironment
@@ -67,9 +66,7 @@ final class JobFetch: RunningTransfer {
   /// Tries the mirrors in turn, and once more with new links if the hook `resolve` gave these. The attempt fails when
   /// no mirror is left.
   func run() async throws {
-    defer {
-      environment.startedEngine?.limit(group: requests, to: nil, of: nil)
-    }
+    defer { environment.startedEngine?.limit(group: requests, to: nil, of: nil) }
     var failures = try await tryMirrors()
     while let next = try await resolver?.ask(again: plan, after: failures, data.progress) {
       plan = next
@@ -249,8 +246,7 @@ final class JobFetch: RunningTransfer {
 }
 
 /// Makes the received data durable from time to time, and journals how far it is durable.
-@WorkerLoop
-final class Checkpointer {
+@WorkerLoop final class Checkpointer {
   var isAllowed = false
   private let claim: Claim
   private let environment: JobEnvironment

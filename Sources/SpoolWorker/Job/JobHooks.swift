@@ -18,10 +18,9 @@ extension JobEnvironment {
   }
 
   /// Runs the `failed` hook for a job that is given up.
-  /// - Parameters:
-  ///   - record: the fields of a `failed:` line.
-  ///   - request: nil for what is not a valid job.
-  ///   - seconds: since the first attempt began; nil for what is not a valid job.
+  /// - Parameter record: the fields of a `failed:` line.
+  /// - Parameter request: nil for what is not a valid job.
+  /// - Parameter seconds: since the first attempt began; nil for what is not a valid job.
   func tellFailed(_ job: FileName, _ record: Fields, of request: JobRequest?, seconds: Int64?, _ hooks: Hooks) async {
     let fields: [ChildProcess.Variable] = [
       ("CODE", "code"), ("CLASS", "class"), ("REASON", "reason"), ("LINE", "line"), ("ATTEMPTS", "attempt"),
@@ -32,8 +31,7 @@ extension JobEnvironment {
       ("URL", request?.urls.first.flatMap { try? URLParts($0.text) }?.redacted),
       ("OUTPUT", request.flatMap { JobPlan.output(of: $0) }),
     ].map { .init("SPOOLRUN_\($0)", $1 ?? "") }
-    _ = await hooks.run(
-      .failed, job: job, fields + wish + DigestAlgorithm.variables(of: request?.expected.digests))
+    _ = await hooks.run(.failed, job: job, fields + wish + DigestAlgorithm.variables(of: request?.expected.digests))
   }
 
   func tellDone(

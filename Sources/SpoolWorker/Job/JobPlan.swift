@@ -14,9 +14,8 @@ package final class JobPlan: Sendable {
   /// The job's own first URL as it may be shown; nil if it has none.
   let shownURL: String?
 
-  /// - Parameters:
-  ///   - isPublished: whether its payload is; then what may be fetched does not matter.
-  ///   - first: its first URL, if that has been read already.
+  /// - Parameter isPublished: whether its payload is; then what may be fetched does not matter.
+  /// - Parameter first: its first URL, if that has been read already.
   /// - Throws: ``Failure``: `malformed` or `protocol` with the line, `bad-output`, `too-large`.
   init(
     _ request: JobRequest, protocols: Set<Scheme>, isPublished: Bool = false, pieces: PieceList? = nil,
@@ -53,9 +52,8 @@ package final class JobPlan: Sendable {
     return JobPlan(request, pieces, mirrors: mirrors, output: output, shownURL: shownURL)
   }
 
-  private init(
-    _ request: JobRequest, _ pieces: PieceList?, mirrors: [MirrorURL], output: OutputPath, shownURL: String?
-  ) {
+  private init(_ request: JobRequest, _ pieces: PieceList?, mirrors: [MirrorURL], output: OutputPath, shownURL: String?)
+  {
     (self.request, self.pieces, self.mirrors, self.output) = (request, pieces, mirrors, output)
     self.shownURL = shownURL
   }

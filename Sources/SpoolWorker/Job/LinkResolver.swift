@@ -1,8 +1,7 @@
 internal import Spool
 
 /// Asks the spool's hook `resolve` for the links of an attempt. What it prints stays in memory.
-@WorkerLoop
-final class LinkResolver {
+@WorkerLoop final class LinkResolver {
   private static let noSuchFile: Int32 = 100
 
   private let job: FileName

@@ -4,8 +4,7 @@ internal import Transfer
 
 /// Fetches the list of a standing order, if it has changed since the last check, or a signature. It is small, so it is
 /// not resumed.
-@WorkerLoop
-final class ListFetch: RunningTransfer {
+@WorkerLoop final class ListFetch: RunningTransfer {
   enum Kind: String {
     /// Of an order for one file, no more than the version: a job fetches that.
     case file
@@ -81,9 +80,8 @@ final class ListFetch: RunningTransfer {
     throw JobFetch.decisive(failures) ?? Failure(.malformed, "a subscription needs a URL")
   }
 
-  private func fetch(
-    _ mirror: MirrorURL, into file: ScratchFile
-  ) async throws -> (Journal.ListVersion, name: String?)? {
+  private func fetch(_ mirror: MirrorURL, into file: ScratchFile) async throws -> (Journal.ListVersion, name: String?)?
+  {
     let engine = try environment.engine()
     self.engine = engine
     let template = FetchRequest(mirror, request, id: id)
@@ -113,8 +111,7 @@ final class ListFetch: RunningTransfer {
       // What came is not continued, so it counts as nothing.
       _ = try policy.after(
         isCoded
-          ? .again(.askDecoded, problem.reason)
-          : .failed(problem, family: hasFamily ? result.addressFamily : nil),
+          ? .again(.askDecoded, problem.reason) : .failed(problem, family: hasFamily ? result.addressFamily : nil),
         .init(length: 0, generation: 0))
     }
   }
@@ -236,8 +233,7 @@ private final class ListSink: FetchSink {
     let isWhole =
       switch kind {
       // XML and gzip show their own end. A line that was cut looks like another one.
-      case .list, .file:
-        firstByte == UInt8(ascii: "<") || firstByte == 0x1F || lastByte == UInt8(ascii: "\n")
+      case .list, .file: firstByte == UInt8(ascii: "<") || firstByte == 0x1F || lastByte == UInt8(ascii: "\n")
       // It does not fit its signature otherwise.
       case .signedList: firstByte != nil
       // One of OpenPGP may be binary. Texts end with a line, with that of a frame, or in base64.

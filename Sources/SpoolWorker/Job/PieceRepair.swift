@@ -3,8 +3,7 @@ internal import Transfer
 
 /// Fetches the pieces of complete data again that are wrong (spool.5, PIECES), and puts them in their places: from a
 /// mirror that did not send them, before one that did.
-@WorkerLoop
-final class PieceRepair: RunningTransfer {
+@WorkerLoop final class PieceRepair: RunningTransfer {
   private let data: PartData
   private let list: PieceList
   private let environment: JobEnvironment
@@ -103,8 +102,7 @@ final class PieceRepair: RunningTransfer {
       failure = Failure(code, "\(mirror.parts.host) sent a part of a piece")
     case .refused: failure = sink.refusal ?? Failure(.badResponse, "\(mirror.parts.host) sent no such range")
     }
-    return servers.judged(
-      failure, isOfOther: result.isOfOtherServer, of: attempt, mirror, data.claim, patience)
+    return servers.judged(failure, isOfOther: result.isOfOtherServer, of: attempt, mirror, data.claim, patience)
   }
 }
 

@@ -9,7 +9,6 @@ package struct Signer: Sendable, Equatable {
   /// nil where the signature does not say it.
   package let time: Timestamp?
 
-  /// See ``Journal/Checks/signed``.
   var mark: String { time.map { "\($0)" } ?? "yes" }
 
   /// - Throws: `rollback`
@@ -176,9 +175,8 @@ package struct SignatureCheck: Sendable {
     let outcome: ChildProcess.Outcome
     do throws(Errno) {
       outcome = try ChildProcess(
-        arguments: shell + command, environment: [.init("LC_ALL", "C")],
-        seconds: Self.timeLimit, stop: stop, kept: spool.descriptor(for: spool.path(forChild: "keys")),
-        keptFile: file, answers: true
+        arguments: shell + command, environment: [.init("LC_ALL", "C")], seconds: Self.timeLimit, stop: stop,
+        kept: spool.descriptor(for: spool.path(forChild: "keys")), keptFile: file, answers: true
       ).runHere()
     } catch {
       throw Failure(.noVerifier, "\(names[0]) cannot be run: \(error)")
@@ -209,9 +207,7 @@ extension ChildProcess.Outcome {
   }
 }
 
-extension [UInt8] {
-  fileprivate func says(_ text: String) -> Bool { firstRange(of: Array(text.utf8)) != nil }
-}
+extension [UInt8] { fileprivate func says(_ text: String) -> Bool { firstRange(of: Array(text.utf8)) != nil } }
 
 /// What gpgv(1) says on its status descriptor (GnuPG, doc/DETAILS). Pure.
 struct OpenPGPStatus {

@@ -1,8 +1,7 @@
 internal import Spool
 
 /// Checks complete data against what the job declares and the server stated, then with the spool's `verify` hook.
-@WorkerLoop
-struct Verification {
+@WorkerLoop struct Verification {
   let plan: JobPlan
   let data: PartData
   let environment: JobEnvironment
@@ -61,10 +60,7 @@ struct Verification {
     let seal = try data.part.seal()
     let (spool, stop, file, job) = (claim.spool, hooks.stop, data.part.descriptor, claim.job)
     let (signer, last) = try await runBlocking {
-      (
-        try SignatureCheck(spool, stop).signer(ofOpen: file, by: signature),
-        try KeptVersions.lastSigned(spool, of: job)
-      )
+      (try SignatureCheck(spool, stop).signer(ofOpen: file, by: signature), try KeptVersions.lastSigned(spool, of: job))
     }
     try await checkSeal(seal, "the data was changed while its signature was checked")
     try signer.check(notBefore: last, "the file was signed before the last version")
@@ -78,8 +74,7 @@ struct Verification {
     let payload = Array("\(claim.spool.location)/".utf8) + data.part.path.bytes
     let seal = try data.part.seal()
     let facts = environment.facts(plan, data.part.mark.offset, data.part.mark.digests, in: claim.spool)
-    let answer = await hooks.run(
-      .verify, job: claim.job.fileName, facts + [.init("SPOOLRUN_PAYLOAD", payload)])
+    let answer = await hooks.run(.verify, job: claim.job.fileName, facts + [.init("SPOOLRUN_PAYLOAD", payload)])
     // Before the check of the seal: rejected data is set aside, whether or not the hook changed it.
     if case .no(let reason) = answer { throw Failure(.rejected, "the verify hook rejected the data: \(reason)") }
     try await checkSeal(seal, "the verify hook changed the data: it must work on a copy")

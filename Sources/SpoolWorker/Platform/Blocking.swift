@@ -49,8 +49,7 @@ final class LateAnswers<Key: Hashable, Value: Sendable> {
 }
 
 /// Lets so many in at a time, in the order in which they came.
-@WorkerLoop
-final class AsyncSemaphore {
+@WorkerLoop final class AsyncSemaphore {
   private var free: Int
   private var waiting: [(id: UInt64, continuation: CheckedContinuation<Bool, Never>)] = []
 
@@ -65,9 +64,7 @@ final class AsyncSemaphore {
     return await withCheckedContinuation { waiting.append((id, $0)) }
   }
 
-  func leave() {
-    if waiting.isEmpty { free += 1 } else { waiting.removeFirst().continuation.resume(returning: true) }
-  }
+  func leave() { if waiting.isEmpty { free += 1 } else { waiting.removeFirst().continuation.resume(returning: true) } }
 
   func sendAway(_ id: UInt64) {
     guard let index = waiting.firstIndex(where: { $0.id == id }) else { return }

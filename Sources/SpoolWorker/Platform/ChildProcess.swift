@@ -79,9 +79,7 @@ struct ChildProcess: Sendable {
   static let grace = 5
 
   /// Runs the program. Its process group gets SIGKILL when the time is up, and SIGTERM when ``stop`` is requested.
-  func run() async throws(Errno) -> Outcome {
-    try await runBlocking { () throws(Errno) in try runHere() }
-  }
+  func run() async throws(Errno) -> Outcome { try await runBlocking { () throws(Errno) in try runHere() } }
 
   func runHere() throws(Errno) -> Outcome {
     // Determined before the start. A stop that is requested between the start and this check would never be passed on.
@@ -135,9 +133,7 @@ struct ChildProcess: Sendable {
       if !hasSaid { Host.current.wait(milliseconds: 10) }
     }
     // At most the capacity of a pipe (pipe(7)), in case a background process continues to write.
-    for _ in 0..<LinuxChild.mostLeft where !isKilled {
-      if !child.take(milliseconds: 0) { break }
-    }
+    for _ in 0..<LinuxChild.mostLeft where !isKilled { if !child.take(milliseconds: 0) { break } }
     return Outcome(
       end: end(status ?? 0, isTold: isTold, isKilled: isKilled), output: child.output, answer: child.answer)
   }
@@ -168,9 +164,7 @@ protocol Child: AnyObject {
 }
 
 /// A simulated host, whose programs are no processes of this machine.
-protocol ChildHost: Host {
-  func start(_ program: ChildProcess) throws(Errno) -> any Child
-}
+protocol ChildHost: Host { func start(_ program: ChildProcess) throws(Errno) -> any Child }
 
 private final class LinuxChild: Child {
   private struct Stream {

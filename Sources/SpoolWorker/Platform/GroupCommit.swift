@@ -2,8 +2,7 @@ internal import Spool
 
 /// Makes files of several jobs durable in shared rounds (group commit). Requests that arrive during a round go into the
 /// next one. So a single job never waits, and under load a job waits for at most two rounds.
-@WorkerLoop
-final class GroupCommit {
+@WorkerLoop final class GroupCommit {
   /// From this number of files on, syncfs(2) instead of an fsync(2) for each: it commits the file system's own journal
   /// once for any number of files, but also writes the dirty data of other programs.
   private static let leastForFileSystem = 4
@@ -94,11 +93,9 @@ extension Claim {
 
 extension PartFile {
   /// Reads the data between a mark and an offset, to compute the digests at the offset.
-  nonisolated(nonsending)
-    func read(from mark: Mark, to end: UInt64, rewritingFrom: UInt64? = nil) async throws -> Mark
+  nonisolated(nonsending) func read(from mark: Mark, to end: UInt64, rewritingFrom: UInt64? = nil) async throws -> Mark
   {
-    try await runBlocking { [reading = reading(from: mark, to: end, rewritingFrom: rewritingFrom)] in
-      try reading.run()
+    try await runBlocking { [reading = reading(from: mark, to: end, rewritingFrom: rewritingFrom)] in try reading.run()
     }
   }
 
@@ -106,8 +103,7 @@ extension PartFile {
   private static let bulk: UInt64 = 8 << 20
 
   /// - Throws: ``LostWrites``.
-  @WorkerLoop
-  func makeDurable(_ durable: GroupCommit) async throws {
+  @WorkerLoop func makeDurable(_ durable: GroupCommit) async throws {
     let data = flush
     do {
       if length > Self.bulk {

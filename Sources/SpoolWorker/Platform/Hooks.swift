@@ -4,8 +4,7 @@ internal import SystemPackage
 /// Runs the executables in the spool's `hooks/`. `resolve` is asked for links; `verify` may reject a payload before it
 /// is published; `deliver` passes it on; `done` and `failed` are notified. They get the facts of the job as environment
 /// variables, never on a command line.
-@WorkerLoop
-final class Hooks {
+@WorkerLoop final class Hooks {
   enum Name: String {
     case resolve, verify, deliver, done, failed
 
@@ -116,9 +115,7 @@ package struct Gate: Sendable {
 
   package init(_ command: String) { self.init(option: "--gate", command: command) }
 
-  private init(option: String, command: String) {
-    (self.option, self.command) = (option, command)
-  }
+  private init(option: String, command: String) { (self.option, self.command) = (option, command) }
 
   /// Closed while NetworkManager reports or guesses that the connection is metered: the property Metered of
   /// org.freedesktop.NetworkManager is 1 for yes and 3 for "guess yes" (NMMetered).

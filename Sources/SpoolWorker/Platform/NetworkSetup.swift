@@ -13,9 +13,8 @@ package struct NetworkSetup {
   private let directory: String
   private let home: String?
 
-  /// - Parameters:
-  ///   - directory: the absolute path of the spool, to which the paths in `defaults` are relative.
-  ///   - home: the user's home directory, for `~/`; nil if it is not known.
+  /// - Parameter directory: the absolute path of the spool, to which the paths in `defaults` are relative.
+  /// - Parameter home: the user's home directory, for `~/`; nil if it is not known.
   package init(_ keys: NetworkKeys, directory: String, home: String?) throws(Defect) {
     (self.directory, self.home) = (directory, home)
     options = NetworkOptions(proxy: keys.proxy)
@@ -105,8 +104,7 @@ package struct NetworkSetup {
     let words = try contents(place).split(separator: 0x0A).map { $0.drop(while: isBlank) }
     let hasDefault = words.contains { line in line.prefix { $0 > 0x20 }.elementsEqual("default".utf8) }
     guard hasDefault else { return }
-    warnings.append(
-      place.defect(" has an entry `default`, which goes to every host that a job names").description)
+    warnings.append(place.defect(" has an entry `default`, which goes to every host that a job names").description)
   }
 
   /// Browsers' extensions also export cookies as JSON, of which libcurl would read none.

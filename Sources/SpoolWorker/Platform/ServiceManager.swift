@@ -3,8 +3,7 @@ internal import Glibc
 internal import SystemPackage
 
 /// The program that has started this worker and watches it, such as systemd (sd_notify(3)).
-@WorkerLoop
-final class ServiceManager {
+@WorkerLoop final class ServiceManager {
   /// The variables by which it passes on what concerns the worker alone (sd_notify(3), sd_watchdog_enabled(3),
   /// sd_listen_fds(3), systemd.exec(5)). The worker's children do not get them.
   nonisolated static let variables: Set<String> = [

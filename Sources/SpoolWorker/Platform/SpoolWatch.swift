@@ -18,9 +18,8 @@ struct DirectoryChange {
   /// Milliseconds in which two changes may get the same time: network file systems count at least in seconds.
   private static let tick: Int64 = 1000
 
-  /// - Parameters:
-  ///   - stamp: nil where there is no such directory.
-  ///   - now: in milliseconds, before the names are read again.
+  /// - Parameter stamp: nil where there is no such directory.
+  /// - Parameter now: in milliseconds, before the names are read again.
   /// - Returns: whether they have to be.
   mutating func note(_ stamp: FileStatus.Stamp?, at now: Int64) -> Bool {
     guard self.stamp == .some(stamp) else {
@@ -36,8 +35,7 @@ struct DirectoryChange {
 
 /// The changes in a spool that inotify(7) reports. They are only hints: its queue may overflow, and it says nothing
 /// about other hosts. So the worker also scans.
-@WorkerLoop
-final class SpoolWatch {
+@WorkerLoop final class SpoolWatch {
   struct Change: Hashable {
     let directory: Directory
     let name: FileName

@@ -111,8 +111,7 @@ final class LinuxSurroundings: LoopSurroundings, @unchecked Sendable {
 }
 
 /// The actor that a worker runs on: one thread, which also drives libcurl. So jobs need no locks.
-@globalActor
-package actor WorkerLoop {
+@globalActor package actor WorkerLoop {
   /// There is one worker in a process, and one loop: ``executor``.
   package static let shared = WorkerLoop()
   /// A test that simulates several processes gives each its own.
@@ -125,10 +124,9 @@ package actor WorkerLoop {
     executor.run(body)
   }
 
-  @discardableResult
-  nonisolated static func start(_ body: @escaping @WorkerLoop @Sendable () async -> Void) -> Task<Void, Never> {
-    Task(executorPreference: executor) { await body() }
-  }
+  @discardableResult nonisolated static func start(_ body: @escaping @WorkerLoop @Sendable () async -> Void) -> Task<
+    Void, Never
+  > { Task(executorPreference: executor) { await body() } }
 
   @WorkerLoop static func pause(milliseconds: Int64) async { await executor.pause(milliseconds: milliseconds) }
 
@@ -206,9 +204,7 @@ final class LoopExecutor: SerialExecutor, TaskExecutor, @unchecked Sendable {
       isWokenUp = false
       return
     }
-    await withCheckedContinuation { continuation in
-      pausing = (Self.milliseconds() + milliseconds, continuation)
-    }
+    await withCheckedContinuation { continuation in pausing = (Self.milliseconds() + milliseconds, continuation) }
   }
 
   func wakeUp() { isWokenUp = true }
@@ -217,8 +213,7 @@ final class LoopExecutor: SerialExecutor, TaskExecutor, @unchecked Sendable {
 }
 
 /// Reports when a link, an address or a route appears or disappears (rtnetlink(7)).
-@WorkerLoop
-final class NetworkWatch {
+@WorkerLoop final class NetworkWatch {
   nonisolated let descriptor: Int32
 
   /// nil if the kernel provides no rtnetlink socket. Then jobs wait until they are due.

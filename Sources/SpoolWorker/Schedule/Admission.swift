@@ -2,8 +2,7 @@ internal import Spool
 internal import Transfer
 
 /// Decides whether jobs may start now, and if not, why: the gate, the disk space, the output root, libcurl.
-@WorkerLoop
-final class Admission {
+@WorkerLoop final class Admission {
   enum Obstacle {
     case gate(String)
     case space
@@ -35,9 +34,7 @@ final class Admission {
   }
 
   /// Why no job may start, by the last check; nil while the gate is asked.
-  var obstacle: Obstacle? {
-    environment.options.gate != nil && isGateAnswerOld ? nil : lastObstacle
-  }
+  var obstacle: Obstacle? { environment.options.gate != nil && isGateAnswerOld ? nil : lastObstacle }
 
   /// The same, and while the gate is asked again, what it said last.
   var lastObstacle: Obstacle? {
@@ -71,9 +68,7 @@ final class Admission {
       if outputProblem != nil { environment.log(Event("output-back", .warning)) }
       outputProblem = nil
     } catch {
-      if outputProblem == nil {
-        environment.log(Event("output-missing", .error, Fields().with("reason", "\(error)")))
-      }
+      if outputProblem == nil { environment.log(Event("output-missing", .error, Fields().with("reason", "\(error)"))) }
       outputProblem = "\(error)"
     }
     return outputProblem == nil

@@ -64,9 +64,7 @@ struct Backlog {
   var count: Int { unread.count + read + hostless.count + suspects.count }
 
   /// All candidates, in no particular order.
-  var candidates: [Candidate] {
-    unread + (byHost.values.joined() + hostless + suspects).map(\.candidate)
-  }
+  var candidates: [Candidate] { unread + (byHost.values.joined() + hostless + suspects).map(\.candidate) }
 
   var isEmpty: Bool { hasOnlySuspects && suspects.isEmpty }
 
@@ -122,8 +120,7 @@ struct Backlog {
   func contains(_ candidate: Candidate) -> Bool {
     func isSame(_ other: Candidate) -> Bool { other.name == candidate.name && other.origin == candidate.origin }
     return unread.contains(where: isSame) || hostless.contains { isSame($0.candidate) }
-      || suspects.contains { isSame($0.candidate) }
-      || byHost.values.joined().contains { isSame($0.candidate) }
+      || suspects.contains { isSame($0.candidate) } || byHost.values.joined().contains { isSame($0.candidate) }
   }
 
   private func isBefore(_ left: String, _ right: String, _ slots: FreeSlots) -> Bool {
@@ -190,9 +187,7 @@ struct PrioritisedBacklog {
 
   /// Whether a pass would find jobs that were passed over, and those that are here would not keep them waiting.
   var needsPass: Bool {
-    passedOver.contains { priority in
-      Priority.allCases.allSatisfy { $0 > priority || self[$0].hasOnlySuspects }
-    }
+    passedOver.contains { priority in Priority.allCases.allSatisfy { $0 > priority || self[$0].hasOnlySuspects } }
   }
 
   private subscript(_ priority: Priority) -> Backlog { self[keyPath: Self.backlog(of: priority)] }
@@ -219,9 +214,7 @@ struct PrioritisedBacklog {
   /// Adds a job of high priority, wherever it is, unless a pass has found it.
   mutating func appendHigh(_ candidate: Candidate) { if !high.contains(candidate) { high.append(candidate) } }
 
-  func isFull(for directory: Directory) -> Bool {
-    (directory == .urgent ? high : normal).count >= Self.horizon
-  }
+  func isFull(for directory: Directory) -> Bool { (directory == .urgent ? high : normal).count >= Self.horizon }
 
   /// Whether a job that was just dropped has to wait until others have been looked at.
   var hasUnread: Bool { normal.hasUnread }
@@ -235,8 +228,7 @@ struct PrioritisedBacklog {
       if candidate.origin != .urgent, high.contains(candidate) { return }
       high.add(candidate, peek)
     case .normal: normal.add(candidate, peek)
-    case .low:
-      if low.count < Self.horizon { low.add(candidate, peek) } else { passOver(.low) }
+    case .low: if low.count < Self.horizon { low.add(candidate, peek) } else { passOver(.low) }
     }
   }
 

@@ -2,8 +2,7 @@ internal import Spool
 internal import SystemPackage
 
 /// Claims the jobs that the scheduler chose, and reports those that it cannot claim.
-@WorkerLoop
-struct Claimer {
+@WorkerLoop struct Claimer {
   enum Outcome {
     case claimed(Claim)
     /// It was not claimed, because its URLs are not those that were looked at, and the slot may be another server's: a
@@ -77,9 +76,7 @@ struct Claimer {
       // A missing newline is a warning, because the dropper seems to have finished. Once, not at each look.
       if why == .unsettled { account.noteUnsettled(candidate.name, in: candidate.origin) }
       let isNews = why == .lacksNewline && account.noteNewlineMissing(candidate.name)
-      log(
-        Event(
-          "unfinished", isNews ? .warning : .debug, job: candidate.name, Fields().with("reason", why.reason)))
+      log(Event("unfinished", isNews ? .warning : .debug, job: candidate.name, Fields().with("reason", why.reason)))
       return .due(at: soonest(end))
     case .barred(let defect):
       noteBarred(candidate.name, defect.reason)
@@ -181,8 +178,7 @@ private struct ClaimClock {
 }
 
 /// The outputs of the jobs that other workers of the spool run. Their claims are in `cur/`. Each is read once.
-@WorkerLoop
-private struct OtherWorkers {
+@WorkerLoop private struct OtherWorkers {
   private let spool: Spool
   private let claims: ClaimReader
   private let own: [UInt8]

@@ -2,8 +2,7 @@ internal import Spool
 
 /// Performs what the ``Scheduler`` decides: reads the spool, claims jobs, starts their attempts, and reports to the
 /// scheduler how they end.
-@WorkerLoop
-final class Dispatcher {
+@WorkerLoop final class Dispatcher {
   private struct Running {
     let attempt: Attempt
     let firstName: FileName
@@ -28,8 +27,7 @@ final class Dispatcher {
   var canGoOn: Bool { mayStartMore || scheduler.canReadOn }
 
   init(
-    _ spool: Spool, _ environment: JobEnvironment, _ admission: Admission, _ account: RunAccount,
-    _ childStop: ChildStop
+    _ spool: Spool, _ environment: JobEnvironment, _ admission: Admission, _ account: RunAccount, _ childStop: ChildStop
   ) {
     (self.spool, self.environment, self.admission, self.account) = (spool, environment, admission, account)
     self.childStop = childStop
@@ -151,8 +149,7 @@ final class Dispatcher {
     let id = nextID
     nextID += 1
     let attempt = Attempt(
-      claim, id: id, environment, firstURL: choice.peek.firstURL?.parts,
-      checkOrder: { try await OrderCheck($0).run() }
+      claim, id: id, environment, firstURL: choice.peek.firstURL?.parts, checkOrder: { try await OrderCheck($0).run() }
     ) { [unowned self] milestone in
       switch milestone {
       case .cleared: scheduler.slots.clear(id)
@@ -176,9 +173,7 @@ final class Dispatcher {
   }
 
   /// To be called a few times a second.
-  func measure() {
-    scheduler.measure(running.mapValues(\.attempt.gained), at: LoopExecutor.milliseconds())
-  }
+  func measure() { scheduler.measure(running.mapValues(\.attempt.gained), at: LoopExecutor.milliseconds()) }
 
   private func ended(_ id: UInt64, _ end: AttemptEnd) {
     environment.servers.ended(id)

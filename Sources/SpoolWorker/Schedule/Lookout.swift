@@ -1,8 +1,7 @@
 internal import Spool
 
 /// Reads the spool as the ``Scheduler`` requests it, and reports what it finds.
-@WorkerLoop
-struct Lookout {
+@WorkerLoop struct Lookout {
   private let peeks: PeekReader
   private let only: Set<FileName>?
   private var reader: SpoolReader

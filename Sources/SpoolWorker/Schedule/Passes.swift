@@ -62,9 +62,8 @@ struct Rescan {
   static let lookInterval: Int64 = 1500
   static let standard = Rescan(isBlind: false, interval: nil)
 
-  /// - Parameters:
-  ///   - isBlind: whether inotify does not report all changes.
-  ///   - interval: nil for the standard.
+  /// - Parameter isBlind: whether inotify does not report all changes.
+  /// - Parameter interval: nil for the standard.
   init(isBlind: Bool, interval: Int64?) {
     self.isBlind = isBlind
     self.interval = interval ?? (isBlind ? 10_000 : Self.standardInterval)

@@ -59,17 +59,14 @@ final class RunAccount {
     summary.waiting = waiting.count
   }
 
-  /// - Parameters:
-  ///   - first: the job's name when it was claimed; it may have been renumbered since.
-  ///   - gained: bytes by which its data grew.
+  /// - Parameter first: the job's name when it was claimed; it may have been renumbered since.
+  /// - Parameter gained: bytes by which its data grew.
   func noteEnd(_ end: AttemptEnd, of name: FileName, first: FileName, gained: UInt64) {
     summary.gained &+= gained
     ended += 1
     waiting.ended(first, isWaiting: false)
     waiting.ended(name, isWaiting: end.fate == .waiting)
-    if end.fate == .waiting {
-      waiting.failed(name, awaiting: end.awaited, in: end.isOrder ? .standing : .partial)
-    }
+    if end.fate == .waiting { waiting.failed(name, awaiting: end.awaited, in: end.isOrder ? .standing : .partial) }
     summary.waiting = waiting.count
     switch end.fate {
     case .done: summary.done += 1
@@ -81,8 +78,7 @@ final class RunAccount {
 }
 
 /// At the end of a run, counts the jobs that still wait and logs why: for exit status 75.
-@WorkerLoop
-struct RunEnd {
+@WorkerLoop struct RunEnd {
   let spool: Spool
   let environment: JobEnvironment
   let account: RunAccount
@@ -139,9 +135,7 @@ struct RunEnd {
       fields = fields.with("needed", scheduler.spaceWait.least).with("free", spool.freeSpace()).with("min-free", kept)
     }
     let isNews = isShortageNews(isForSpace)
-    if account.summary.waiting > 0, !isStopping {
-      environment.log(Event("waiting", isNews ? .warning : .info, fields))
-    }
+    if account.summary.waiting > 0, !isStopping { environment.log(Event("waiting", isNews ? .warning : .info, fields)) }
   }
 
   /// Whether to warn about the lack of space: if the run had no other result, and no earlier run has warned.
@@ -240,9 +234,8 @@ struct WaitingJobs {
     }
   }
 
-  /// - Parameters:
-  ///   - keys: ``ServerRests/network``, or the servers and proxies whose rest may end before the job is due.
-  ///   - directory: where it waits.
+  /// - Parameter keys: ``ServerRests/network``, or the servers and proxies whose rest may end before the job is due.
+  /// - Parameter directory: where it waits.
   mutating func failed(_ name: FileName, awaiting keys: [String], in directory: Directory = .partial) {
     if keys.isEmpty {
       awaiting[name] = nil

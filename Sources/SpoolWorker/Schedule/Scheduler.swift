@@ -195,8 +195,7 @@ struct Scheduler {
     while let next = backlog.next(slots, free) {
       switch next {
       case .look, .search: return next
-      case .start(let choice):
-        if !slots.outputs.mustWait(choice) { return .start(free.directed(choice)) }
+      case .start(let choice): if !slots.outputs.mustWait(choice) { return .start(free.directed(choice)) }
       case .park(let id):
         slots.park(id)
         return next
@@ -275,7 +274,6 @@ struct Scheduler {
   }
 }
 
-/// What is left to do, as far as is known.
 extension Scheduler {
   var hasNoCandidates: Bool { backlog.isEmpty && slots.outputs.count == 0 }
 

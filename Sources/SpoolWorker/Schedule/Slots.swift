@@ -1,6 +1,5 @@
 internal import Spool
 
-/// The limits on parallel jobs, and the running jobs.
 struct Slots {
   private struct Transfer {
     let host: String
@@ -84,9 +83,8 @@ struct Slots {
 
   // MARK: as many transfers as bring more
 
-  /// - Parameters:
-  ///   - received: the bytes that the job's transfer has received so far.
-  ///   - end: when it ends; nil if it goes on.
+  /// - Parameter received: the bytes that the job's transfer has received so far.
+  /// - Parameter end: when it ends; nil if it goes on.
   mutating func note(_ id: UInt64, received: UInt64, end: Int64? = nil) {
     guard limits.areGrowing, let transfer = transfers[id], received > transfer.received else { return }
     growths[transfer.host, default: TransferGrowth()].receive(received - transfer.received)
@@ -229,9 +227,7 @@ struct OutputWait {
   var candidates: [Candidate] { waiting.values.joined().map(\.candidate) }
 
   /// Whether all jobs here that come first wait for servers that rest.
-  func areHeldBack(by slots: FreeSlots) -> Bool {
-    waiting.values.allSatisfy { slots.isHeldBack($0.first!.peek) }
-  }
+  func areHeldBack(by slots: FreeSlots) -> Bool { waiting.values.allSatisfy { slots.isHeldBack($0.first!.peek) } }
 
   /// Forgets the jobs in these directories, because a pass finds them again.
   mutating func forget(_ directories: [Directory]) {

@@ -111,9 +111,7 @@ struct SpoolReader {
 
   /// - Returns: nil at the directory's end.
   mutating func next(_ directory: Directory) throws(SpoolError) -> FileName? {
-    while let name = try streams[directory]?.next() {
-      if !name.isIgnored { return name }
-    }
+    while let name = try streams[directory]?.next() { if !name.isIgnored { return name } }
     streams[directory] = nil
     return nil
   }
@@ -158,8 +156,7 @@ struct SpoolReader {
 }
 
 /// Reads claims in `cur/`, without standing still with a network file system.
-@WorkerLoop
-final class ClaimReader {
+@WorkerLoop final class ClaimReader {
   /// Milliseconds that the loop waits for a claim.
   static let patience: Int64 = 200
   /// Seconds after which a claim that could not be read is asked for again.
@@ -186,8 +183,7 @@ final class ClaimReader {
 }
 
 /// Reads from a job's text what the schedule needs, in one go.
-@WorkerLoop
-struct PeekReader {
+@WorkerLoop struct PeekReader {
   private let spool: Spool
   private let environment: JobEnvironment
   private let claims: ClaimReader
@@ -225,9 +221,8 @@ struct PeekReader {
     let isOrder = text.request.isStandingOrder
     return Peek(
       host: host, urls: text.request.urls, firstURL: url.map { Peek.ReadURL($0) }, deaths: try deaths(candidate, text),
-      needed: isOrder ? nil : try needed(candidate, text),
-      ways: parts.map { environment.way(to: $0) }, wantedAt: wantedAt(candidate, text),
-      patience: isOrder ? .endless : patience(candidate, text),
+      needed: isOrder ? nil : try needed(candidate, text), ways: parts.map { environment.way(to: $0) },
+      wantedAt: wantedAt(candidate, text), patience: isOrder ? .endless : patience(candidate, text),
       output: isOrder ? nil : JobPlan.rootAndOutput(of: text.request, url),
       priority: isOrder ? .normal : priority(candidate, text),
       isAged: !isOrder && spool.now().seconds - candidate.modified >= Self.day)
@@ -291,9 +286,7 @@ struct PeekReader {
     if let expires = request.expires, expires <= spool.now() { return nil }
     // For a job that was dropped, the size in the journal may be that of another URL.
     guard let size = (candidate.origin.takesNewJobs ? nil : text.journal.data.version?.size) ?? request.expected.size
-    else {
-      return nil
-    }
+    else { return nil }
     guard let plan = try? JobPlan(request, protocols: environment.options.protocols) else { return nil }
     // If the output cannot be examined, the claim reports it.
     if request.expected.provesContent, request.overwrite != true {

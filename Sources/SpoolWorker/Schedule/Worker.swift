@@ -3,8 +3,7 @@ internal import Transfer
 
 /// A worker: runs the jobs of a spool that are due, several at once up to a limit. All its state that outlives it is in
 /// the spool.
-@WorkerLoop
-package final class Worker {
+@WorkerLoop package final class Worker {
   let spool: Spool
   let environment: JobEnvironment
   let account = RunAccount()
@@ -163,8 +162,7 @@ package final class Worker {
   /// Why jobs that exist do not start.
   var obstacle: Admission.Obstacle? {
     let scheduler = dispatcher.scheduler
-    if scheduler.isFresh,
-      scheduler.onlyServersAreWantedFor(at: LoopExecutor.milliseconds(), environment.servers.rests)
+    if scheduler.isFresh, scheduler.onlyServersAreWantedFor(at: LoopExecutor.milliseconds(), environment.servers.rests)
     {
       return .servers
     }
@@ -185,9 +183,7 @@ package final class Worker {
     stopAttempts()
   }
 
-  func stopAttempts() {
-    for attempt in dispatcher.attempts { attempt.stop(.shutdown) }
-  }
+  func stopAttempts() { for attempt in dispatcher.attempts { attempt.stop(.shutdown) } }
 
   func prepare() { SpoolWorker.prepare(spool, environment.options.fileSystem, log: environment.log) }
 
@@ -208,7 +204,6 @@ package final class Worker {
   func log(_ event: Event) { environment.log(event) }
 }
 
-/// What this worker says of itself in `workers/`.
 extension Worker {
   /// Says what is new, and gives a sign of life if it is time. To be called a few times a second while jobs run.
   func keepPresence() {
@@ -277,9 +272,7 @@ extension Worker {
       "\(progress.moreWait && progress.waiting > 0 ? "at least " : "")\(progress.waiting) waiting",
     ]
     for (count, what) in [(summary.waiting, "to retry"), (summary.done, "done"), (summary.givenUp, "failed")]
-    where count > 0 {
-      parts.append("\(count) \(what)")
-    }
+    where count > 0 { parts.append("\(count) \(what)") }
     return parts.joined(separator: ", ")
   }
 }
@@ -289,7 +282,6 @@ extension WorkerOptions {
   package mutating func takeServiceManager() { serviceManager = ServiceManager() }
 }
 
-/// What this worker reports while it runs.
 extension Worker {
   /// Milliseconds between two reports while nothing runs.
   private static let idleInterval: Int64 = 1000
@@ -333,8 +325,7 @@ extension Worker {
 }
 
 /// Reads the spool's `defaults` again while a worker runs. If they are wrong, those that were read before stay.
-@WorkerLoop
-private struct LiveDefaults {
+@WorkerLoop private struct LiveDefaults {
   let spool: Spool
   let environment: JobEnvironment
   /// What was wrong with them when they were last read, and has been reported.
@@ -355,9 +346,7 @@ private struct LiveDefaults {
       return (false, false)
     } catch {
       let reason = "\(error)"
-      if reason != problem {
-        environment.log(Event("defaults-invalid", .error, Fields().with("reason", reason)))
-      }
+      if reason != problem { environment.log(Event("defaults-invalid", .error, Fields().with("reason", reason))) }
       problem = reason
       return (false, false)
     }

@@ -3,7 +3,6 @@ internal import Glibc
 package import Spool
 internal import SystemPackage
 
-/// A worker that runs until it is stopped.
 extension Worker {
   /// Runs jobs as they are dropped and become due. Returns soon after `stopSignals` becomes readable, or after the
   /// spool's path leads to another spool, the ``successor``; with ``WorkerOptions/endsWhenDone`` also when all is done.
@@ -186,9 +185,7 @@ private struct WatchEnd {
     seemsOver = isByName
   }
 
-  mutating func note(_ made: UInt64, at now: Int64) {
-    if standstill.note(made, at: now) { looksAt = now }
-  }
+  mutating func note(_ made: UInt64, at now: Int64) { if standstill.note(made, at: now) { looksAt = now } }
 
   /// Milliseconds until ``isOver(isAnyJobLeft:at:)`` is to be asked.
   func nextLook(at now: Int64) -> Int64 { isOn ? max(0, looksAt - now) : .max }

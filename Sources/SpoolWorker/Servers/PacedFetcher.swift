@@ -4,7 +4,6 @@ internal import Transfer
 /// passes all else on.
 final class PacedFetcher: Fetcher {
   private let engine: any Fetcher
-  /// See ``SpoolLimits/turn(at:)``.
   private let turn: (String) -> Int64?
   private var held: [FetchRequest.ID: (due: Int64, continuation: CheckedContinuation<Bool, Never>)] = [:]
 

@@ -16,9 +16,8 @@ enum RetryDecision: Equatable {
 
   /// Returns `failure`, but as the permanent `mismatch` if there were too many mismatches, or the file was wrong in the
   /// same way before: then it is no damage. Not as long as another mirror may have the right one.
-  /// - Parameters:
-  ///   - mismatches: the number of mismatches in earlier attempts.
-  ///   - last: the record of the last failure.
+  /// - Parameter mismatches: the number of mismatches in earlier attempts.
+  /// - Parameter last: the record of the last failure.
   static func believed(_ failure: Failure, mismatches: Int, last: Fields?) -> Failure {
     guard failure.code.isMismatch, !failure.mayBeElsewhere else { return failure }
     let isSame =
@@ -31,11 +30,10 @@ enum RetryDecision: Equatable {
     return failure
   }
 
-  /// - Parameters:
-  ///   - failures: the number of attempts that count, including this one.
-  ///   - deferrals: failures of its servers in a row before this one.
-  ///   - countsEach: ``WorkerOptions/countsEachFailure``.
-  ///   - jitter: random, from 0 to 1, so that jobs that failed together are not retried together.
+  /// - Parameter failures: the number of attempts that count, including this one.
+  /// - Parameter deferrals: failures of its servers in a row before this one.
+  /// - Parameter countsEach: ``WorkerOptions/countsEachFailure``.
+  /// - Parameter jitter: random, from 0 to 1, so that jobs that failed together are not retried together.
   static func decide(
     _ failure: Failure, failures: Int, deferrals: Int = 0, countsEach: Bool = false, request: JobRequest,
     now: Timestamp, jitter: Double
@@ -72,9 +70,8 @@ enum RetryDecision: Equatable {
   /// What a failed check leads to. An order waits as long as a job does after a temporary failure, however often the
   /// check has failed; after a failure that a job would not survive, it waits for at least its own interval. It is
   /// given up only if its text has to be changed, if its time is over, or if it kills workers.
-  /// - Parameters:
-  ///   - failures: the number of checks that failed in a row, including this one.
-  ///   - jitter: random, from 0 to 1.
+  /// - Parameter failures: the number of checks that failed in a row, including this one.
+  /// - Parameter jitter: random, from 0 to 1.
   static func ofOrder(
     _ failure: Failure, failures: Int, deferrals: Int = 0, every: Int, now: Timestamp, jitter: Double
   ) -> RetryDecision {
@@ -121,9 +118,7 @@ struct Probation {
     return Failure(.killsWorker, "\(deaths) workers in a row died while they ran this job: \(advice)")
   }
 
-  mutating func begin(at now: Int64) {
-    if deaths > 0, endsAt == nil { endsAt = now + period }
-  }
+  mutating func begin(at now: Int64) { if deaths > 0, endsAt == nil { endsAt = now + period } }
 
   /// Whether the job is to be cleared now. Returns true once.
   mutating func isOver(at now: Int64) -> Bool {

@@ -205,9 +205,7 @@ struct ServerRests: Equatable {
   }
 
   /// When the first rest ends that a run stays for; nil if there is none.
-  func firstEnd(at now: Int64) -> Int64? {
-    rests.values.filter { !$0.isLasting }.map { max($0.until, now) }.min()
-  }
+  func firstEnd(at now: Int64) -> Int64? { rests.values.filter { !$0.isLasting }.map { max($0.until, now) }.min() }
 
   /// Those whose rest no run stays for.
   var lasting: [String] { rests.filter(\.value.isLasting).map(\.key) }
@@ -234,9 +232,8 @@ struct ServerRests: Equatable {
 
   // MARK: what jobs find
 
-  /// - Parameters:
-  ///   - running: how many transfers the server has, with this one; nil if that is not known.
-  ///   - jitter: random, from 0 to 1.
+  /// - Parameter running: how many transfers the server has, with this one; nil if that is not known.
+  /// - Parameter jitter: random, from 0 to 1.
   /// - Returns: when the rest ends, and whether it is new; nil if the failure counts as the resource's.
   mutating func failed(
     _ id: UInt64, _ key: String, _ fault: Fault, running: Int? = nil, at now: Int64, jitter: Double
@@ -354,9 +351,7 @@ struct ServerRests: Equatable {
   }
 
   /// A probe that has shown nothing leaves its turn to the next job.
-  mutating func ended(_ id: UInt64) {
-    for (key, rest) in rests where rest.probe?.id == id { rests[key]?.probe = nil }
-  }
+  mutating func ended(_ id: UInt64) { for (key, rest) in rests where rest.probe?.id == id { rests[key]?.probe = nil } }
 
   /// What could not be reached may be probed at once, because the network has changed.
   mutating func networkChanged(at now: Int64) {
@@ -364,9 +359,8 @@ struct ServerRests: Equatable {
   }
 
   /// Takes what another worker or a person has made of a server.
-  /// - Parameters:
-  ///   - rest: nil for one that rests no more.
-  ///   - written: since when it bears so many; nil for now.
+  /// - Parameter rest: nil for one that rests no more.
+  /// - Parameter written: since when it bears so many; nil for now.
   /// - Returns: whether a rest has ended before its time.
   mutating func learn(
     _ key: String, _ rest: Rest?, bears: Int? = nil, pause: Int64 = 0, answered: Int64? = nil,
@@ -396,9 +390,7 @@ struct ServerRests: Equatable {
   func bears(_ key: String) -> Int? { paces[key].flatMap { $0.hasRefused ? $0.most : nil } }
 
   /// What is worth a write when it changes: how many it bears, and the magnitude of its pause.
-  func remembered(of key: String) -> (bears: Int?, magnitude: Int) {
-    (bears(key), pause(of: key).leadingZeroBitCount)
-  }
+  func remembered(of key: String) -> (bears: Int?, magnitude: Int) { (bears(key), pause(of: key).leadingZeroBitCount) }
 
   /// It bears no more than so many, because it has refused a connection beside them. A job that runs without a slot is
   /// not among them.
@@ -453,9 +445,8 @@ struct ServerStay {
 
   var isOn: Bool { until != nil }
 
-  /// - Parameters:
-  ///   - end: when the rest ends.
-  ///   - progress: what has been done so far, in any unit.
+  /// - Parameter end: when the rest ends.
+  /// - Parameter progress: what has been done so far, in any unit.
   /// - Returns: the milliseconds to wait; nil to end the run.
   mutating func wait(until end: Int64?, at now: Int64, progress: UInt64) -> Int64? {
     guard let end, end - now <= Self.longest, progress > self.progress || until.map({ now < $0 }) ?? false else {

@@ -2,8 +2,7 @@ internal import Spool
 internal import Transfer
 
 /// What this worker knows of servers and proxies that rest: asked by the schedule and by attempts, told by attempts.
-@WorkerLoop
-final class Servers {
+@WorkerLoop final class Servers {
   private(set) var rests: ServerRests
   /// Called with what may be asked again before it was expected.
   var cameBack: (Set<String>) -> Void = { _ in }
@@ -28,9 +27,8 @@ final class Servers {
   ///   - way: what a job needs to fetch from a URL.
   ///   - running: how many transfers of this worker a server has; nil if that is not known.
   init(
-    _ spool: Spool, perHost: Int, log: @escaping @Sendable (Event) -> Void,
-    isForPerson: Bool, expectsMistakes: Bool, way: @escaping (URLParts) -> ServerRests.Way,
-    running: @escaping (String) -> Int?
+    _ spool: Spool, perHost: Int, log: @escaping @Sendable (Event) -> Void, isForPerson: Bool, expectsMistakes: Bool,
+    way: @escaping (URLParts) -> ServerRests.Way, running: @escaping (String) -> Int?
   ) {
     (self.spool, self.log, self.way, self.running) = (spool, log, way, running)
     self.expectsMistakes = expectsMistakes
@@ -247,8 +245,7 @@ final class Servers {
     guard waited > patience.milliseconds else { return failure }
     let (rest, reason) = (failure.rest, failure.reason)
     let time = durationText(Int(waited / 1000))
-    failure = Failure(
-      .serverAway, "\(name(server)) leads to a server that has answered nobody for \(time): \(reason)")
+    failure = Failure(.serverAway, "\(name(server)) leads to a server that has answered nobody for \(time): \(reason)")
     (failure.rest, failure.isServerAway) = (rest, true)
     return failure
   }
@@ -298,8 +295,7 @@ final class Servers {
 }
 
 /// The files in `servers/`, as this worker has seen or written them last.
-@WorkerLoop
-private final class ServerNotes {
+@WorkerLoop private final class ServerNotes {
   private let files: ServerFiles
   private let log: @Sendable (Event) -> Void
   private var known: [FileName: ServerFiles.Seen] = [:]
@@ -311,9 +307,7 @@ private final class ServerNotes {
   /// Milliseconds between two looks.
   private static let interval: Int64 = 2000
 
-  init(_ spool: Spool, _ log: @escaping @Sendable (Event) -> Void) {
-    (files, self.log) = (ServerFiles(spool), log)
-  }
+  init(_ spool: Spool, _ log: @escaping @Sendable (Event) -> Void) { (files, self.log) = (ServerFiles(spool), log) }
 
   /// - Returns: what has changed, by server; nil for one whose file is gone.
   func look(at now: Int64) -> [(String, ServerFiles.Seen?)] {

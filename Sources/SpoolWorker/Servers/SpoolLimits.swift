@@ -3,8 +3,7 @@ internal import Transfer
 
 /// The limits of a worker that hold for all workers of its spool together, as far as these see each other's locks:
 /// transfers from one server, and rates. Where there are no such locks, the worker keeps its limits by itself.
-@WorkerLoop
-final class SpoolLimits {
+@WorkerLoop final class SpoolLimits {
   private typealias Slot = (server: String, number: Int)
 
   /// Milliseconds between two looks for a slot that other workers have.
@@ -51,9 +50,7 @@ final class SpoolLimits {
   init(
     _ spool: Spool, log: @escaping @Sendable (Event) -> Void, options: @escaping () -> WorkerOptions,
     pace: @escaping (String) -> Int64?, share: @escaping () -> Void
-  ) {
-    (self.spool, self.log, self.options, self.pace, self.share) = (spool, log, options, pace, share)
-  }
+  ) { (self.spool, self.log, self.options, self.pace, self.share) = (spool, log, options, pace, share) }
 
   // MARK: slots of servers
 
@@ -141,9 +138,7 @@ final class SpoolLimits {
     guard now - since >= Leases(spool).length * 1000 else { return false }
     return try silence.answer(to: nil, at: now, for: Self.longPause) { () throws(SpoolError) in
       let (own, time) = (spool.owner.text, spool.now().seconds)
-      return try WorkerFiles(spool).all().allSatisfy {
-        $0.owner.text == own || time - $0.beat > Leases(spool).length
-      }
+      return try WorkerFiles(spool).all().allSatisfy { $0.owner.text == own || time - $0.beat > Leases(spool).length }
     }
   }
 
@@ -293,9 +288,8 @@ struct LastAnswer<Question: Equatable, Answer> {
 
 /// A worker's part of the rates that hold for all workers of its spool. Pure.
 enum RateShare {
-  /// - Parameters:
-  ///   - own: what the worker was told.
-  ///   - running: its transfers, by class.
+  /// - Parameter own: what the worker was told.
+  /// - Parameter running: its transfers, by class.
   static func rates(_ own: [SharedRate], running: [Int], _ others: SharedSlots.Others) -> [SharedRate] {
     let classes = running.indices
     let ofNobody = classes.filter { rateClass in !own.contains { $0.covers(rateClass) } }

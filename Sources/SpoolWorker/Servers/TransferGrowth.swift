@@ -82,9 +82,8 @@ struct TransferGrowth {
   }
 
   /// To be called a few times a second while there are transfers.
-  /// - Parameters:
-  ///   - transfers: how many there are.
-  ///   - limit: how many there may be, whatever they bring.
+  /// - Parameter transfers: how many there are.
+  /// - Parameter limit: how many there may be, whatever they bring.
   mutating func look(transfers: Int, limit: Int, at now: Int64) {
     peak = max(peak, transfers)
     judge(limit: limit, at: now)

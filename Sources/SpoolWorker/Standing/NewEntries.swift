@@ -48,10 +48,9 @@ struct NewEntries: Equatable {
     var problem: String?
   }
 
-  /// - Parameters:
-  ///   - known: nil at the first check.
-  ///   - job: what has come of the job of a key; asked for those that are known. The second parameter is whether it was
-  ///     not done at the last check.
+  /// - Parameter known: nil at the first check.
+  /// - Parameter job: what has come of the job of a key; asked for those that are known. The second parameter is
+  ///   whether it was not done at the last check.
   init(
     _ entries: [FeedEntry], from lists: [URLParts], order: StandingOrder, known: [String]?,
     job: (String, Bool) -> EntryJob = { _, _ in .underway }
@@ -173,9 +172,8 @@ private struct Memory {
     }
   }
 
-  /// - Parameters:
-  ///   - former: keys that the same entry had while others had its identity.
-  ///   - shared: the key that it had while no other had its identity.
+  /// - Parameter former: keys that the same entry had while others had its identity.
+  /// - Parameter shared: the key that it had while no other had its identity.
   func step(
     _ key: String, former: [String], shared: String?, _ link: String?, _ job: (String, Bool) -> EntryJob
   ) -> Step {

@@ -6,8 +6,7 @@ internal import Transfer
 ///
 /// The jobs are durable before the record: after a crash between the two, the next check finds the same entries new,
 /// and the jobs by their names.
-@WorkerLoop
-struct OrderCheck {
+@WorkerLoop struct OrderCheck {
   let attempt: Attempt
   private var claim: Claim { attempt.claim }
   private var environment: JobEnvironment { attempt.environment }

@@ -14,8 +14,7 @@ struct OrderDrop: Sendable {
   private let directory: String?
 
   /// - Parameter signer: who has signed the list; nil if its signature was not asked for.
-  @WorkerLoop
-  init(_ claim: Claim, _ environment: JobEnvironment, signedBy signer: String?) {
+  @WorkerLoop init(_ claim: Claim, _ environment: JobEnvironment, signedBy signer: String?) {
     (spool, order, request, confirm) = (claim.spool, claim.job, claim.text.request, claim.confirmation)
     request.signedBy = signer
     let checks = claim.text.journal.checks
@@ -24,9 +23,7 @@ struct OrderDrop: Sendable {
   }
 
   /// On a thread of its own, because a list may have a hundred thousand entries.
-  func drop(_ entries: [FeedEntry], lists: [URLParts]) async throws
-    -> (new: NewEntries, dropped: Int, relinked: Int)
-  {
+  func drop(_ entries: [FeedEntry], lists: [URLParts]) async throws -> (new: NewEntries, dropped: Int, relinked: Int) {
     try await runBlocking { () throws(SpoolError) in try dropHere(entries, lists) }
   }
 
@@ -175,8 +172,6 @@ struct OrderJobs {
 
   /// The list says which hosts its files are on. The order's header fields are for the list's own host.
   private var boundHeaders: [HeaderLine] {
-    request.headers.flatMap { line in
-      line.host != nil ? [line] : hosts.compactMap { line.bound(to: $0) }
-    }
+    request.headers.flatMap { line in line.host != nil ? [line] : hosts.compactMap { line.bound(to: $0) } }
   }
 }

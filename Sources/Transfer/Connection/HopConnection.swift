@@ -72,9 +72,7 @@ final class HopConnection {
 
   // MARK: What it tells
 
-  func noteAnswer() {
-    if let entered { sockets.noteAnswer(on: entered) }
-  }
+  func noteAnswer() { if let entered { sockets.noteAnswer(on: entered) } }
 
   /// A TLS message that is not data, decrypted (CURLOPT_DEBUGFUNCTION(3), CURLINFO_SSL_DATA_IN).
   ///
@@ -127,9 +125,7 @@ final class OpenSockets {
   }
 
   /// A connection, identified by its ports, which is all that libcurl reports.
-  struct Connection: Hashable {
-    let localPort, remotePort: Int32
-  }
+  struct Connection: Hashable { let localPort, remotePort: Int32 }
 
   // MARK: Floods
 
@@ -149,9 +145,7 @@ final class OpenSockets {
     floods[connection] = flood
     guard flood.records >= Self.floodRecords, now - flood.began >= Self.floodTime else { return }
     floods[connection] = nil
-    for descriptor in descriptors where isEnd(descriptor, of: connection) {
-      shutdown(descriptor, Int32(SHUT_RDWR))
-    }
+    for descriptor in descriptors where isEnd(descriptor, of: connection) { shutdown(descriptor, Int32(SHUT_RDWR)) }
   }
 
   func noteAnswer(on connection: Connection) { floods[connection] = nil }

@@ -31,18 +31,14 @@ enum PrivateAddress {
     let place = UnsafeRawPointer(address) + offset
     let bytes: [UInt8]
     switch address.pointee.family {
-    case AF_INET:
-      bytes = withUnsafeBytes(of: place.loadUnaligned(as: sockaddr_in.self).sin_addr) { Array($0) }
-    case AF_INET6:
-      bytes = withUnsafeBytes(of: place.loadUnaligned(as: sockaddr_in6.self).sin6_addr) { Array($0) }
+    case AF_INET: bytes = withUnsafeBytes(of: place.loadUnaligned(as: sockaddr_in.self).sin_addr) { Array($0) }
+    case AF_INET6: bytes = withUnsafeBytes(of: place.loadUnaligned(as: sockaddr_in6.self).sin6_addr) { Array($0) }
     case let family: return "an address of family \(family)"
     }
     return contains(bytes) ? text(bytes) : nil
   }
 
-  static func contains(_ text: UnsafePointer<CChar>) -> Bool {
-    AddressBlock.address(text).map { contains($0) } ?? true
-  }
+  static func contains(_ text: UnsafePointer<CChar>) -> Bool { AddressBlock.address(text).map { contains($0) } ?? true }
 
   private static func text(_ bytes: [UInt8]) -> String {
     var text = [CChar](repeating: 0, count: Int(INET6_ADDRSTRLEN))

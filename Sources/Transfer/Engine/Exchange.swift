@@ -32,8 +32,7 @@ final class Exchange {
 
   init(
     _ request: FetchRequest, url: URLParts, sink: any FetchSink, options: TransferOptions,
-    shared: (allowance: RateAllowance, jar: CookieJar?),
-    sockets: OpenSockets, now: Milliseconds
+    shared: (allowance: RateAllowance, jar: CookieJar?), sockets: OpenSockets, now: Milliseconds
   ) {
     (self.request, self.sink, self.shared, self.options) = (request, sink, shared, options)
     route = Route(
@@ -203,9 +202,7 @@ final class Exchange {
 
   private func take(_ body: UnsafeRawBufferPointer) -> Bool {
     if route.isRedirected { return route.takeBody(body.count) }
-    if response == nil {
-      guard let handle, perform(reader.beginBody(of: handle)) else { return false }
-    }
+    if response == nil { guard let handle, perform(reader.beginBody(of: handle)) else { return false } }
     guard sink.append(body) else {
       verdict = verdict ?? .refused
       return false
@@ -278,8 +275,7 @@ final class Exchange {
   func result(_ end: FetchResult.End, now: Milliseconds) -> FetchResult {
     FetchResult(
       end: end, response: response, bytesReceived: bytesReceived, addressFamily: handle?.addressFamily,
-      isOfOtherServer: url.server != route.origin.server,
-      seconds: timing.seconds(at: now),
+      isOfOtherServer: url.server != route.origin.server, seconds: timing.seconds(at: now),
       times: timing.times(at: now), pace: timing.finalPace(at: now))
   }
 
@@ -415,8 +411,7 @@ final class Exchange {
     if login == .whenAsked { handle.hasOwnSecrets = true }
     setup.long(CURLOPT_SUPPRESS_CONNECT_HEADERS, 1)
     setCookies(&setup, handle)
-    setup.list(
-      CURLOPT_HTTPHEADER, handle.list(request.headerLines(withCredentials: route.withCredentials)))
+    setup.list(CURLOPT_HTTPHEADER, handle.list(request.headerLines(withCredentials: route.withCredentials)))
     if let page = request.referer.flatMap({ try? URLParts($0) }), let referer = route.referer(page) {
       setup.string(CURLOPT_REFERER, referer)
     }
@@ -500,9 +495,6 @@ package struct TransferOptions: Sendable {
   package var userAgent: String
 
   package init(
-    protocols: Set<Scheme> = [.http, .https], network: NetworkOptions = NetworkOptions(),
-    userAgent: String = "spoolrun"
-  ) {
-    (self.protocols, self.network, self.userAgent) = (protocols, network, userAgent)
-  }
+    protocols: Set<Scheme> = [.http, .https], network: NetworkOptions = NetworkOptions(), userAgent: String = "spoolrun"
+  ) { (self.protocols, self.network, self.userAgent) = (protocols, network, userAgent) }
 }

@@ -64,9 +64,8 @@ struct FetchTiming {
   // MARK: Decisions
 
   /// What ends the fetch now; nil while it continues.
-  /// - Parameters:
-  ///   - hasAll: all bytes are here that were announced.
-  ///   - share: what the rate limits leave to this fetch, in bytes per second; nil without a limit.
+  /// - Parameter hasAll: all bytes are here that were announced.
+  /// - Parameter share: what the rate limits leave to this fetch, in bytes per second; nil without a limit.
   mutating func end(at now: Milliseconds, host: String, hasAll: Bool, share: Double?) -> FetchResult.End? {
     if let lastActivity {
       let idle = request.idleTimeoutSeconds

@@ -48,9 +48,7 @@ func outcome(of hop: HopFacts, with code: CURLcode) -> FetchResult.End {
 private func goodEndFailure(of hop: HopFacts) -> TransferFailure? {
   // libcurl takes a connection that was closed within the head for a good end. Protocols without a head have a response
   // at each good end.
-  guard hop.headCame else {
-    return hop.failure(.cut, "\(hop.host) closed the connection within the head")
-  }
+  guard hop.headCame else { return hop.failure(.cut, "\(hop.host) closed the connection within the head") }
   // libcurl checks this, too; the bytes may be joined to a file, so it is checked twice.
   if case .length(let length) = hop.framing, hop.bytesReceived != length { return hop.shortBody(of: length) }
   // Without close_notify an attacker may have closed the connection (RFC 9112, 9.8).
@@ -66,8 +64,7 @@ private func connectionFailure(of hop: HopFacts, with code: CURLcode) -> Transfe
   case CURLE_COULDNT_RESOLVE_HOST: hop.failure(.resolve, "cannot resolve \(hop.host)")
   case CURLE_COULDNT_CONNECT, CURLE_NO_CONNECTION_AVAILABLE, CURLE_INTERFACE_FAILED:
     hop.failure(.connect, "cannot connect to \(hop.host) port \(hop.port)\(hop.systemReason)")
-  case CURLE_OPERATION_TIMEDOUT:
-    hop.timeout
+  case CURLE_OPERATION_TIMEDOUT: hop.timeout
   case _ where isTLSFailure(code):
     // The detail may quote the server's certificate.
     hop.failure(
@@ -93,8 +90,7 @@ private func answerFailure(of hop: HopFacts, with code: CURLcode) -> TransferFai
     }
     if case .length(let length) = hop.framing { return hop.shortBody(of: length) }
     return hop.failure(.shortBody, "\(hop.host) sent too little: ended \(hop.tally)")
-  case CURLE_GOT_NOTHING:
-    return hop.failure(.cut, "\(hop.host) closed the connection without an answer")
+  case CURLE_GOT_NOTHING: return hop.failure(.cut, "\(hop.host) closed the connection without an answer")
   case CURLE_BAD_CONTENT_ENCODING where hop.bytesReceived == 0:
     return hop.failure(.undecodable, "the body from \(hop.host) cannot be decoded")
   // libcurl has one code for a broken connection and for nonsense on one that works.
@@ -192,8 +188,7 @@ private func proxyFailure(_ proxy: Proxy, of hop: HopFacts, with code: CURLcode)
   case CURLE_OPERATION_TIMEDOUT where hop.isProxyConnected:
     // It may be waiting for the host.
     return host("no answer from the proxy \(name) within \(hop.connectTimeoutSeconds) s")
-  case CURLE_OPERATION_TIMEDOUT:
-    return own("no connection to the proxy \(name) within \(hop.connectTimeoutSeconds) s")
+  case CURLE_OPERATION_TIMEDOUT: return own("no connection to the proxy \(name) within \(hop.connectTimeoutSeconds) s")
   case CURLE_RECV_ERROR, CURLE_SEND_ERROR, CURLE_GOT_NOTHING, CURLE_WEIRD_SERVER_REPLY:
     return own("the proxy \(name) closed the connection without a usable answer")
   case _ where isTLSFailure(code) && proxy.scheme == "https":

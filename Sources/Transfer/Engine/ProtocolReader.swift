@@ -25,9 +25,8 @@ enum ProtocolEvent {
 }
 
 /// The reader that answers for a URL.
-/// - Parameters:
-///   - login: how the hop presents a login; nil without one.
-///   - netrc: the file that may have it; nil if the URL does.
+/// - Parameter login: how the hop presents a login; nil without one.
+/// - Parameter netrc: the file that may have it; nil if the URL does.
 func reader(
   for url: URLParts, request: FetchRequest, proxy: Proxy?, login: LoginManner?, netrc: String? = nil
 ) -> any ProtocolReader {

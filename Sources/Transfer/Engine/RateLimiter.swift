@@ -42,9 +42,7 @@ struct RateLimiter {
 
   /// Sets all shared rates. What fetches of the same classes owe stays.
   mutating func share(_ rates: [SharedRate]) {
-    pools = rates.map { rate in
-      Pool(rate: rate, debt: pools.first { $0.rate.classes == rate.classes }?.debt ?? 0)
-    }
+    pools = rates.map { rate in Pool(rate: rate, debt: pools.first { $0.rate.classes == rate.classes }?.debt ?? 0) }
   }
 
   var sharedRates: [SharedRate] { pools.map(\.rate) }
@@ -148,9 +146,7 @@ final class RateAllowance {
   /// Of the group's own rate; nil without such a limit.
   var own: Double?
 
-  init(shared: Double? = nil, own: Double? = nil) {
-    (self.shared, self.own) = (shared, own)
-  }
+  init(shared: Double? = nil, own: Double? = nil) { (self.shared, self.own) = (shared, own) }
 
   var isExhausted: Bool { (shared ?? 1) <= 0 || (own ?? 1) <= 0 }
 

@@ -59,8 +59,7 @@ package final class TransferEngine {
     let now = monotonicMilliseconds()
     let allowance = allowance(of: request, at: now)
     let exchange = Exchange(
-      request, url: url, sink: sink, options: options, shared: (allowance, jar),
-      sockets: sockets, now: now)
+      request, url: url, sink: sink, options: options, shared: (allowance, jar), sockets: sockets, now: now)
     return await withCheckedContinuation { continuation in
       exchange.caller = continuation
       running[request.id] = exchange
@@ -104,8 +103,7 @@ package final class TransferEngine {
   /// Begins the fetches that wait, and waits up to `milliseconds` for traffic or for one of `descriptors` to be
   /// readable.
   /// - Returns: those of `descriptors` that are readable.
-  @discardableResult
-  package func wait(milliseconds: Int32, descriptors: [Int32]) -> [Int32] {
+  @discardableResult package func wait(milliseconds: Int32, descriptors: [Int32]) -> [Int32] {
     startHops()
     return waitForTraffic(milliseconds, descriptors)
   }
@@ -177,9 +175,7 @@ package final class TransferEngine {
   private func reapEndedHops() {
     var left: Int32 = 0
     while let message = curl_multi_info_read(multi, &left) {
-      guard message.pointee.msg == CURLMSG_DONE, let easy = message.pointee.easy_handle else {
-        continue
-      }
+      guard message.pointee.msg == CURLMSG_DONE, let easy = message.pointee.easy_handle else { continue }
       // Read before the handle is removed, which frees the message (curl_multi_info_read(3)).
       let code = ccurl_message_result(message)
       var pointer: UnsafeMutableRawPointer?
@@ -247,9 +243,7 @@ package final class TransferEngine {
     idleHandles.append(handle)
   }
 
-  private func failAll(_ code: CURLMcode) {
-    for exchange in running.values { finish(exchange, Self.failure(code)) }
-  }
+  private func failAll(_ code: CURLMcode) { for exchange in running.values { finish(exchange, Self.failure(code)) } }
 
   private static func failure(_ code: CURLMcode) -> FetchResult.End {
     let message = "libcurl: \(String(cString: curl_multi_strerror(code)))"
@@ -268,9 +262,8 @@ extension TransferEngine {
   }
 
   /// Sets the limits of a group of fetches, also of those that run.
-  /// - Parameters:
-  ///   - rate: of the group, in bytes per second; nil for no limit.
-  ///   - rateClass: decides which of the shared rates it takes its share of; nil for a group that is no more.
+  /// - Parameter rate: of the group, in bytes per second; nil for no limit.
+  /// - Parameter rateClass: decides which of the shared rates it takes its share of; nil for a group that is no more.
   package func limit(group: FetchRequest.ID, to rate: UInt64?, of rateClass: Int?) {
     let isSame = rate == limiter.rate(of: group)
     if isSame, rateClass == limiter.rateClass(of: group), limiter.isKnown(group) { return }
@@ -280,15 +273,12 @@ extension TransferEngine {
   }
 
   /// A transfer that waits for a limit which is no more goes on with the next poll.
-  private func adjustAllowances() {
-    for exchange in running.values { limiter.adjust(rateMember(exchange)) }
-  }
+  private func adjustAllowances() { for exchange in running.values { limiter.adjust(rateMember(exchange)) } }
 
   private func rateMember(_ exchange: Exchange) -> RateLimiter.Member {
     RateLimiter.Member(
       allowance: exchange.allowance, rate: limiter.rate(of: exchange.request.group),
-      rateClass: limiter.rateClass(of: exchange.request.group),
-      isPaused: exchange.isPaused)
+      rateClass: limiter.rateClass(of: exchange.request.group), isPaused: exchange.isPaused)
   }
 
   func allowance(of request: FetchRequest, at now: Milliseconds) -> RateAllowance {

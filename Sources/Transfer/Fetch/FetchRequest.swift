@@ -6,7 +6,6 @@ package struct FetchRequest: Sendable {
   package var id: ID
   /// An absolute URL. User information in it is the login: see ``LoginManner`` for HTTP.
   package private(set) var url: String
-  /// ``url`` taken apart, from a caller who has done that.
   package private(set) var parts: URLParts?
   /// Whether the path of `url`, and of what it redirects to, may not be shown either.
   package var isPathSecret = false
@@ -81,9 +80,7 @@ extension FetchRequest {
   /// Why `line` is no `Name: value` (RFC 9110, 5.1 and 5.5); nil if it is one. Never quotes the value. The caller
   /// decides which names are allowed.
   package static func problem(ofHeader line: String) -> String? {
-    guard let colon = line.utf8.firstIndex(of: UInt8(ascii: ":")) else {
-      return "header has no colon"
-    }
+    guard let colon = line.utf8.firstIndex(of: UInt8(ascii: ":")) else { return "header has no colon" }
     let name = line.utf8[..<colon]
     guard !name.isEmpty, name.allSatisfy(isTokenByte) else { return "header name is not a valid token" }
     guard isFieldValue(String(line[line.utf8.index(after: colon)...])) else {
@@ -96,9 +93,7 @@ extension FetchRequest {
   func headerLines(withCredentials: Bool) -> [String] {
     var lines = ["Accept-Encoding: identity"]
     // Not CURLOPT_RANGE or CURLOPT_RESUME_FROM_LARGE: libcurl would judge the answer, which the sink does.
-    if let start = rangeStart {
-      lines.append("Range: bytes=\(start)-\(rangeEnd.map { "\($0)" } ?? "")")
-    }
+    if let start = rangeStart { lines.append("Range: bytes=\(start)-\(rangeEnd.map { "\($0)" } ?? "")") }
     if let validator = ifRange { lines.append("If-Range: \(validator)") }
     lines += conditions
     // libcurl takes "Name:" for a field that it must not send (CURLOPT_HTTPHEADER(3)).
@@ -106,9 +101,7 @@ extension FetchRequest {
   }
 
   /// No control character but the tab (RFC 9110, 5.5).
-  static func isFieldValue(_ text: String) -> Bool {
-    text.utf8.allSatisfy { $0 == 0x09 || ($0 >= 0x20 && $0 != 0x7f) }
-  }
+  static func isFieldValue(_ text: String) -> Bool { text.utf8.allSatisfy { $0 == 0x09 || ($0 >= 0x20 && $0 != 0x7f) } }
 }
 
 /// A byte of a token (RFC 9110, 5.6.2).
@@ -128,9 +121,7 @@ package struct RateFloor: Sendable, Equatable {
   /// Seconds that the average is taken over.
   package var seconds: Int
 
-  package init(bytesPerSecond: UInt64, seconds: Int) {
-    (self.bytesPerSecond, self.seconds) = (bytesPerSecond, seconds)
-  }
+  package init(bytesPerSecond: UInt64, seconds: Int) { (self.bytesPerSecond, self.seconds) = (bytesPerSecond, seconds) }
 
   /// Bytes per second below which the server is too slow.
   /// - Parameter share: what the rate limits leave to the transfer, in bytes per second; nil without a limit. Half of

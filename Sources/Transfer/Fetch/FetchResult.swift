@@ -85,6 +85,4 @@ package protocol FetchSink: AnyObject {
   var isFull: Bool { get }
 }
 
-extension FetchSink {
-  package var isFull: Bool { false }
-}
+extension FetchSink { package var isFull: Bool { false } }

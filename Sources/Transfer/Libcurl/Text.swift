@@ -17,9 +17,7 @@ func decimal(_ digits: some Collection<UInt8>) -> UInt64? {
 func isDigit(_ byte: UInt8) -> Bool { UInt8(ascii: "0")...UInt8(ascii: "9") ~= byte }
 func isLowerCase(_ byte: UInt8) -> Bool { UInt8(ascii: "a")...UInt8(ascii: "z") ~= byte }
 
-func lowercasedASCII(_ byte: UInt8) -> UInt8 {
-  UInt8(ascii: "A")...UInt8(ascii: "Z") ~= byte ? byte | 0x20 : byte
-}
+func lowercasedASCII(_ byte: UInt8) -> UInt8 { UInt8(ascii: "A")...UInt8(ascii: "Z") ~= byte ? byte | 0x20 : byte }
 
 func lowercasedASCII(_ text: some StringProtocol) -> String {
   String(decoding: text.utf8.map(lowercasedASCII), as: UTF8.self)
@@ -54,9 +52,7 @@ func percentEncoded(_ bytes: some Collection<UInt8>) -> String {
   }
 }
 
-func uppercasedASCII(_ byte: UInt8) -> UInt8 {
-  UInt8(ascii: "a")...UInt8(ascii: "z") ~= byte ? byte & ~0x20 : byte
-}
+func uppercasedASCII(_ byte: UInt8) -> UInt8 { UInt8(ascii: "a")...UInt8(ascii: "z") ~= byte ? byte & ~0x20 : byte }
 
 /// A blank or a tab (RFC 9110, 5.6.3).
 func isBlank(_ byte: UInt8) -> Bool { byte == 0x20 || byte == 0x09 }

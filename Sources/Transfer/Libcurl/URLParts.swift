@@ -30,10 +30,9 @@ package struct URLParts: Sendable {
   let password: String?
   package var hasLogin: Bool { (user ?? password) != nil }
 
-  /// - Parameters:
-  ///   - text: an absolute URL; characters beyond ASCII get percent-encoded.
-  ///   - isPathSecret: whether nothing but the origin may be shown, neither of this URL nor of those that redirects
-  ///     lead to.
+  /// - Parameter text: an absolute URL; characters beyond ASCII get percent-encoded.
+  /// - Parameter isPathSecret: whether nothing but the origin may be shown, neither of this URL nor of those that
+  ///   redirects lead to.
   package init(_ text: String, isPathSecret: Bool = false) throws(URLProblem) {
     try self.init(text, relativeTo: nil, isPathSecret: isPathSecret)
   }
@@ -102,9 +101,7 @@ package struct URLParts: Sendable {
     origin = shownPort.map { start + ":" + $0 } ?? start
     root = origin + "/"
     place = origin + components.path
-    guard place.utf8.allSatisfy({ 0x21...0x7e ~= $0 }) else {
-      throw URLProblem(reason: "control character in the URL")
-    }
+    guard place.utf8.allSatisfy({ 0x21...0x7e ~= $0 }) else { throw URLProblem(reason: "control character in the URL") }
     if scheme.listsDirectories { try Self.checkNamesFile(components.path) }
   }
 
@@ -170,8 +167,7 @@ package struct URLParts: Sendable {
   /// complete URL.
   private static func checkForm(_ text: String) throws(URLProblem) {
     for byte in text.utf8 where byte <= 0x20 || byte == 0x7f {
-      throw URLProblem(
-        reason: byte == 0x20 ? "blank in the URL: write %20" : "control character in the URL")
+      throw URLProblem(reason: byte == 0x20 ? "blank in the URL: write %20" : "control character in the URL")
     }
     guard let colon = text.utf8.firstIndex(of: UInt8(ascii: ":")),
       text.utf8[colon...].starts(with: "://".utf8)

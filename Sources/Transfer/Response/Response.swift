@@ -68,9 +68,7 @@ package struct Response: Sendable {
   /// download ever uses it.
   package var proposedName: String?
 
-  package init(url: URLParts, content: Content) {
-    (self.url, self.content) = (url, content)
-  }
+  package init(url: URLParts, content: Content) { (self.url, self.content) = (url, content) }
 
   /// What the body has of the file; nil for nothing, or nobody knows what. The end is nil if the server does not
   /// announce it.

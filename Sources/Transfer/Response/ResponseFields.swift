@@ -97,11 +97,8 @@ package struct ContentRange: Equatable, Sendable {
   package init?(_ field: String) {
     let bytes = Array(field.utf8)
     let unit = Array("bytes ".utf8)
-    guard bytes.count > unit.count,
-      zip(bytes, unit).allSatisfy({ lowercasedASCII($0) == $1 })
-    else { return nil }
-    let parts = bytes[unit.count...].split(
-      separator: UInt8(ascii: "/"), omittingEmptySubsequences: false)
+    guard bytes.count > unit.count, zip(bytes, unit).allSatisfy({ lowercasedASCII($0) == $1 }) else { return nil }
+    let parts = bytes[unit.count...].split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false)
     guard parts.count == 2 else { return nil }
 
     let star = [UInt8(ascii: "*")]
@@ -173,10 +170,9 @@ package enum HTTPDate {
 
 /// The `Retry-After` field: a number of seconds or a date (RFC 9110, 10.2.3).
 package enum RetryAfter {
-  /// - Parameters:
-  ///   - sent: the answer's Date field. A date is relative to that, because either clock may be wrong, and the server's
-  ///     is one.
-  ///   - now: seconds since 1970, to which a date is relative where there is no such field.
+  /// - Parameter sent: the answer's Date field. A date is relative to that, because either clock may be wrong, and the
+  ///   server's is one.
+  /// - Parameter now: seconds since 1970, to which a date is relative where there is no such field.
   /// - Returns: seconds to wait, 0 for a date that has passed, at most `Int32.max` (the caller has a limit of its own
   ///   anyway); nil if the field is neither form.
   package static func seconds(_ field: String, sent: String? = nil, now: Int64) -> Int? {

@@ -23,7 +23,6 @@ package struct ResponseHead: Sendable {
     return values
   }
 
-  /// The value of the first field `name` (in lower case).
   package func first(_ name: String) -> String? {
     lengths & Self.bit(name) == 0 ? nil : fields.first { Self.isSame($0.name, name) }?.value
   }
@@ -162,8 +161,7 @@ package struct HeadReader {
   /// `HTTP/1.1 206 Partial Content`
   private static func status(of line: UnsafeRawBufferPointer) -> Int? {
     let words = line.split(separator: 0x20, maxSplits: 2, omittingEmptySubsequences: false)
-    guard words.count >= 2, words[1].count == 3, let code = decimal(words[1]), code >= 100
-    else { return nil }
+    guard words.count >= 2, words[1].count == 3, let code = decimal(words[1]), code >= 100 else { return nil }
     return Int(code)
   }
 }

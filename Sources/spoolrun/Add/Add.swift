@@ -8,8 +8,7 @@ internal import Transfer
 
 struct Add: ParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "add",
-    abstract: "Drops a job into a spool.",
+    commandName: "add", abstract: "Drops a job into a spool.",
     discussion: """
       URLs that end in different names are several files, a job each. Those of one name, and all with --output FILE, \
       are mirrors of one, in order of preference. The job is written to tmp and then renamed into \
@@ -20,8 +19,7 @@ struct Add: ParsableCommand {
 
   @OptionGroup var spool: SpoolOption
 
-  @Argument(help: ArgumentHelp("URL of a file.", valueName: JobKey.url.valueName))
-  var urls: [String] = []
+  @Argument(help: ArgumentHelp("URL of a file.", valueName: JobKey.url.valueName)) var urls: [String] = []
 
   @OptionGroup var list: ListArguments
 
@@ -30,14 +28,11 @@ struct Add: ParsableCommand {
   @Flag(help: "Ask the server for the name of the file (one HEAD request), and write it into the job.")
   var remoteName = false
 
-  @Option(help: "The job's name. (default: the last name of the output, else of the URL)")
-  var name: String?
+  @Option(help: "The job's name. (default: the last name of the output, else of the URL)") var name: String?
 
-  @Flag(help: "Drop nothing if the spool has the job already, in any state.")
-  var new = false
+  @Flag(help: "Drop nothing if the spool has the job already, in any state.") var new = false
 
-  @Flag(help: "Wait until the job has come to its end, as wait does.")
-  var wait = false
+  @Flag(help: "Wait until the job has come to its end, as wait does.") var wait = false
 
   func run() throws {
     // Each file that is made has a mode of its own.
@@ -122,9 +117,7 @@ struct Add: ParsableCommand {
     if urls.isEmpty, job.text(JobKey.resolve.name) == nil { throw ValidationError("no URL, and no list by --from") }
     let request: JobRequest
     do throws(Defect) {
-      let given = job.given.map { key, text in
-        (key, key.name == JobKey.pieces.name ? pieces?.key.text ?? text : text)
-      }
+      let given = job.given.map { key, text in (key, key.name == JobKey.pieces.name ? pieces?.key.text ?? text : text) }
       request = try JobRequest(urls: urls, given: given)
       _ = try request.readBack()
     } catch {

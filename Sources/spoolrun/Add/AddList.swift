@@ -84,9 +84,7 @@ struct AddList {
   }
 
   /// - Returns: the jobs with names of their own. What it took to find these is not in memory any more.
-  private func check(
-    _ spool: Spool, _ account: inout Account, _ progress: inout ProgressLine
-  ) throws -> CheckedJobs {
+  private func check(_ spool: Spool, _ account: inout Account, _ progress: inout ProgressLine) throws -> CheckedJobs {
     let schemes = AllowedSchemes(of: spool)
     try schemes.check(options.base.map { ["\($0)x"] } ?? [])
     var request = request
@@ -181,12 +179,10 @@ extension ListFormat: ExpressibleByArgument {}
 
 struct ListArguments: ParsableArguments {
   @Option(
-    help: ArgumentHelp("Download each entry of a list; - for standard input.", valueName: "file"),
-    completion: .file())
+    help: ArgumentHelp("Download each entry of a list; - for standard input.", valueName: "file"), completion: .file())
   var from: String?
 
-  @Option(help: ArgumentHelp("The list's format. (default: by its looks)", valueName: "format"))
-  var format: ListFormat?
+  @Option(help: ArgumentHelp("The list's format. (default: by its looks)", valueName: "format")) var format: ListFormat?
 
   @Option(help: ArgumentHelp("The URL that the files of a list of checksums are below.", valueName: "url"))
   var base: String?
@@ -287,9 +283,8 @@ struct ListComplaint {
     }
   }
 
-  /// - Parameters:
-  ///   - leavesOut: whether what cannot be used is left out: then nothing is left.
-  ///   - consequence: what comes of it, such as `nothing is dropped`.
+  /// - Parameter leavesOut: whether what cannot be used is left out: then nothing is left.
+  /// - Parameter consequence: what comes of it, such as `nothing is dropped`.
   func refuse(leavesOut: Bool, _ consequence: String) {
     if problems.count == 1 {
       return Terminal.error("\(reasons[0]);\(leavesOut ? "" : " --ignore-unknown leaves it out;") \(consequence)")

@@ -25,10 +25,9 @@ struct ListPlan {
     self.schemes = schemes
   }
 
-  /// - Parameters:
-  ///   - leavesOut: whether the list is taken without what cannot be used, if anything is left of it.
-  ///   - keepPieces: puts a list of pieces where the worker finds it; false to leave it out.
-  ///   - take: gets each job that can be used.
+  /// - Parameter leavesOut: whether the list is taken without what cannot be used, if anything is left of it.
+  /// - Parameter keepPieces: puts a list of pieces where the worker finds it; false to leave it out.
+  /// - Parameter take: gets each job that can be used.
   /// - Returns: also how many jobs an earlier line asks for as well.
   /// - Throws: ``ListProblems`` where the list is refused; ``Defect`` where it cannot be read to its end.
   mutating func read(
@@ -72,9 +71,7 @@ struct ListPlan {
     var text = request.text
     let output = try output(of: request, parts, directory, listed.line)
     let wanted = "\(request.root.map { $0.text + "\n" } ?? "")\(output.path)"
-    switch outputs.note(
-      Fingerprint(wanted), of: Fingerprint("\(directory ?? "")\n\(text)"), isFixed: output.isFixed)
-    {
+    switch outputs.note(Fingerprint(wanted), of: Fingerprint("\(directory ?? "")\n\(text)"), isFixed: output.isFixed) {
     case .new: break
     case .repeated: return nil
     case .taken:
@@ -175,8 +172,7 @@ struct ListSettling {
 
   private static func free(
     _ wanted: String, of texts: [String], in taken: inout some ListTable, _ line: Int,
-    limit: Int = FileName.maximumLength,
-    _ key: (String) -> Fingerprint
+    limit: Int = FileName.maximumLength, _ key: (String) -> Fingerprint
   ) throws(Defect) -> String {
     let marked = { PayloadName.marked(wanted, of: texts, $0, limit: limit) }
     let name = taken.isWanted(key(marked(.usual))) ? marked(.whole) : marked(.usual)

@@ -16,8 +16,7 @@ enum OrderJobKeys: JobKeySelection {
 
 struct Subscribe: ParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "subscribe",
-    abstract: "Has new entries of a feed or list downloaded.",
+    commandName: "subscribe", abstract: "Has new entries of a feed or list downloaded.",
     discussion: """
       Puts a subscription into the directory standing. When it is due, a worker looks at the list, and drops a job \
       for each entry that it has not seen before. Several URLs are mirrors of the list. Prints the name of the \
@@ -30,19 +29,15 @@ struct Subscribe: ParsableCommand {
     help: ArgumentHelp("URL of the feed or list, or more as mirrors of it; or a name of --list.", valueName: "url"))
   var urls: [String] = []
 
-  @Flag(help: "List the subscriptions that come with spoolrun.")
-  var list = false
+  @Flag(help: "List the subscriptions that come with spoolrun.") var list = false
 
   @OptionGroup var job: JobOptions<OrderJobKeys>
 
-  @Option(help: "The order's name, with which those of its jobs begin. (default: made of the URL)")
-  var name: String?
+  @Option(help: "The order's name, with which those of its jobs begin. (default: made of the URL)") var name: String?
 
   private static let defaultEvery = "6h"
 
-  func validate() throws {
-    if list != urls.isEmpty { throw ValidationError("name a URL, or use --list alone") }
-  }
+  func validate() throws { if list != urls.isEmpty { throw ValidationError("name a URL, or use --list alone") } }
 
   func run() throws {
     if list { return OfferedSubscription.all.forEach { Terminal.print("\(padded($0.name, to: 18))\($0.title)") } }

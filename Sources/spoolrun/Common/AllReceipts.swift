@@ -61,8 +61,7 @@ final class AllReceipts: Sendable {
       guard let receipt = publication.lastReceipt, let time = publication.receiptTime?.seconds else { return }
       let order = [time, file.status.modified, Int64(file.status.modifiedNanoseconds)]
       if let last = known.last[receipt.place], order.lexicographicallyPrecedes(last.order) { return }
-      known.last[receipt.place] = Last(
-        receipt: receipt, path: file.path, name: file.name, time: time, order: order)
+      known.last[receipt.place] = Last(receipt: receipt, path: file.path, name: file.name, time: time, order: order)
     }
     // In the order in which a job moves: one that moves meanwhile is seen twice rather than not at all.
     for directory in [Directory.new, .urgent, .cur, .partial, .hold, .failed, .done] {

@@ -8,9 +8,7 @@ protocol JobKeySelection {
   static func help(_ key: JobKey) -> String
 }
 
-extension JobKeySelection {
-  static func help(_ key: JobKey) -> String { key.help }
-}
+extension JobKeySelection { static func help(_ key: JobKey) -> String { key.help } }
 
 enum AllJobKeys: JobKeySelection { static let keys = JobKey.ofJobs }
 
@@ -30,8 +28,7 @@ struct JobOptions<Keys: JobKeySelection>: ParsableArguments, CustomReflectable {
       let name = OptionName(stringValue: key.name)
       switch key.option {
       case .argument: break
-      case .flag:
-        if try container.decode(Flag<Bool>.self, forKey: name).wrappedValue { given.append((key, "yes")) }
+      case .flag: if try container.decode(Flag<Bool>.self, forKey: name).wrappedValue { given.append((key, "yes")) }
       case .value:
         let texts = try container.decode(Option<[String]>.self, forKey: name).wrappedValue
         // As with other programs' options, the last one counts.
@@ -104,9 +101,7 @@ extension JobRequest {
   /// What the arguments of a command ask for.
   /// - Throws: ``Defect`` for a value that its key refuses.
   /// - Parameter base: what is asked for besides.
-  init(
-    _ base: JobRequest = JobRequest(), urls: [String], given: [(key: JobKey, text: String)]
-  ) throws(Defect) {
+  init(_ base: JobRequest = JobRequest(), urls: [String], given: [(key: JobKey, text: String)]) throws(Defect) {
     self = base
     for (key, text) in urls.map({ (JobKey.url, $0) }) + given { try set(key, text) }
   }

@@ -184,9 +184,8 @@ enum OwnSpools {
   }
 
   /// The one of the current directory first. The person's own counts if it has jobs that are not done.
-  /// - Parameters:
-  ///   - done: whether it counts, too, if all of its jobs are done.
-  ///   - warns: whether it is said what is left out.
+  /// - Parameter done: whether it counts, too, if all of its jobs are done.
+  /// - Parameter warns: whether it is said what is left out.
   static func open(for use: SpoolUse, done: Bool = false, warns: Bool = true) throws -> [Spool] {
     guard PersonalSpool.location != nil else { return [] }
     if use != .reading { _ = try PersonalSpool.become(ownerOf: nil) }
@@ -296,9 +295,8 @@ struct MeantJobs {
   private(set) var doubt: String?
 
   /// Of several spools, in the one that has such a job; else in the first.
-  /// - Parameters:
-  ///   - directories: where jobs are looked for, if none has the whole name.
-  ///   - isOne: whether only one job may be meant.
+  /// - Parameter directories: where jobs are looked for, if none has the whole name.
+  /// - Parameter isOne: whether only one job may be meant.
   static func by(
     _ text: [UInt8], in spools: [Spool], _ directories: [Directory], isOne: Bool = false
   ) throws(SpoolError) -> MeantJobs {

@@ -21,9 +21,8 @@ struct ListedReceipt: Sendable {
   }
 
   /// What `check` says of the receipt. An error, such as a disk that is not mounted, concerns only this job.
-  /// - Parameters:
-  ///   - trouble: what an error means.
-  ///   - isLine: whether a receipt that cannot be used is told among the answers.
+  /// - Parameter trouble: what an error means.
+  /// - Parameter isLine: whether a receipt that cannot be used is told among the answers.
   func answer(
     _ spool: Spool, trouble: String = "cannot be checked", isLine: Bool = false,
     check: (_ name: String, Journal.Done, Path) throws -> VerifyAnswer
@@ -76,7 +75,6 @@ struct ListedReceipt: Sendable {
 final class ReceiptList {
   private var receipts: ArraySlice<ListedReceipt>
 
-  /// - Parameter names: only these; nil for all.
   init(_ spool: Spool, named names: [FileName]?) throws(SpoolError) {
     var archived: [ListedReceipt] = []
     var wanted: Set<FileName>?
@@ -85,11 +83,7 @@ final class ReceiptList {
       for name in names where try spool.status(.done, name) == nil { wanted?.insert(name) }
     }
     let done: [FileName]
-    if let names {
-      done = names
-    } else {
-      done = try spool.list(.done).sorted()
-    }
+    if let names { done = names } else { done = try spool.list(.done).sorted() }
     try Archive(spool).eachPath(named: wanted) { archived.append(ListedReceipt(name: $1, archived: $0)) }
     // A name that is nowhere is looked for in `done` all the same, and said to be missing there.
     let known = names == nil ? [] : Set(archived.map(\.name))

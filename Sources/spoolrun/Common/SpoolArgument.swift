@@ -23,19 +23,16 @@ enum SpoolOpening {
     return String(cString: value)
   }
 
-  /// - Parameters:
-  ///   - named: the spool on the command line; nil if there is none.
-  ///   - use: root changes another user's spool only as that user.
-  ///   - mayBeCommand: whether `named` is in the position of a command.
-  ///   - host: what claims name this host by; nil for its own name.
-  ///   - settings: where `defaults` and `hooks` are; nil for the spool itself.
+  /// - Parameter named: the spool on the command line; nil if there is none.
+  /// - Parameter use: root changes another user's spool only as that user.
+  /// - Parameter mayBeCommand: whether `named` is in the position of a command.
+  /// - Parameter host: what claims name this host by; nil for its own name.
+  /// - Parameter settings: where `defaults` and `hooks` are; nil for the spool itself.
   static func open(
     _ named: String?, for use: SpoolUse, mayBeCommand: Bool = false, host: String? = nil, settings: [String]? = nil
   ) throws -> Spool {
     let location = named ?? defaultLocation
-    if mayBeCommand, location.utf8.contains("://".utf8) {
-      throw ExitStatus.usage.after(Suggestion.forURL)
-    }
+    if mayBeCommand, location.utf8.contains("://".utf8) { throw ExitStatus.usage.after(Suggestion.forURL) }
     let looked = use == .reading ? nil : try SpoolOwner.become(of: location)
     let (owner, boot) = WorkerID.current(host: host)
     let (spool, objection): (Spool, String?)
@@ -60,8 +57,7 @@ enum SpoolOpening {
       case .permissionDenied:
         let whose = looked.map { " (as user \($0.st_uid), its owner)" } ?? ""
         throw ExitStatus.noSpool.after("\(place): \(error.errno)\(whose): \(obstacle(location))")
-      default:
-        throw ExitStatus.inputOutput.after("\(place): \(error)")
+      default: throw ExitStatus.inputOutput.after("\(place): \(error)")
       }
     }
     guard let objection else { return spool }
@@ -70,9 +66,8 @@ enum SpoolOpening {
 
   /// The spools of a command about jobs: the one that is named, by the command line or the environment, or `spool`, or
   /// those of the person's gets.
-  /// - Parameters:
-  ///   - done: whether it is about jobs that are done, too.
-  ///   - mayBeNone: whether the command has something to do, too, if none of the gets has left a spool.
+  /// - Parameter done: whether it is about jobs that are done, too.
+  /// - Parameter mayBeNone: whether the command has something to do, too, if none of the gets has left a spool.
   static func openAll(
     _ named: String?, for use: SpoolUse, done: Bool = false, mayBeNone: Bool = false
   ) throws -> [Spool] {
@@ -93,8 +88,7 @@ enum SpoolOpening {
 
   /// Why the spool that is open must not be used so: only now is it certain which one that is.
   private static func objection(to spool: Spool, for use: SpoolUse, _ looked: stat?) throws(SpoolError) -> String? {
-    if let looked,
-      !spool.isDirectory(device: UInt64(looked.st_dev), inode: UInt64(looked.st_ino), owner: looked.st_uid)
+    if let looked, !spool.isDirectory(device: UInt64(looked.st_dev), inode: UInt64(looked.st_ino), owner: looked.st_uid)
     {
       return "another spool has taken its place at this moment: try again"
     }
@@ -118,8 +112,7 @@ enum SpoolOpening {
 struct SpoolOption: ParsableArguments {
   @Option(
     help: ArgumentHelp("The spool directory. (default: $SPOOLRUN_SPOOL, else spool)", valueName: "spool"),
-    completion: .directory)
-  var spool: String?
+    completion: .directory) var spool: String?
 
   func open(for use: SpoolUse = .changing) throws -> Spool { try SpoolOpening.open(spool, for: use) }
 
@@ -149,14 +142,11 @@ struct SpoolOption: ParsableArguments {
 struct SpoolArgument: ParsableArguments {
   @Argument(
     help: ArgumentHelp("The spool directory. (default: $SPOOLRUN_SPOOL, else spool)", valueName: "spool"),
-    completion: .directory)
-  var place: String?
+    completion: .directory) var place: String?
 
   @OptionGroup var option: SpoolOption
 
-  func validate() throws {
-    if place != nil, option.spool != nil { throw ValidationError("the spool is named twice") }
-  }
+  func validate() throws { if place != nil, option.spool != nil { throw ValidationError("the spool is named twice") } }
 
   var location: String? { place ?? option.spool }
 

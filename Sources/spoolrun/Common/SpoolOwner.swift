@@ -13,15 +13,12 @@ enum SpoolOwner {
   /// Makes this process the spool's owner, for good, if it is root and the spool belongs to somebody else. Must be
   /// called before the process has threads or files of its own.
   /// - Returns: what root has looked at: the path may lead elsewhere when it is opened. nil if this is not root.
-  @discardableResult
-  static func become(of location: String) throws -> stat? {
+  @discardableResult static func become(of location: String) throws -> stat? {
     var status = stat()
     // If it does not exist, its opening reports that.
     guard geteuid() == 0, stat(location, &status) == 0 else { return nil }
     if status.st_uid == 0 { return status }
-    guard let account = Account(status.st_uid, group: status.st_gid) else {
-      throw refusal(status.st_uid, "getpwuid")
-    }
+    guard let account = Account(status.st_uid, group: status.st_gid) else { throw refusal(status.st_uid, "getpwuid") }
     // The groups first: only root may change them.
     guard account.takeGroups() else { throw refusal(status.st_uid, "setgroups") }
     guard setgid(account.group) == 0 else { throw refusal(status.st_uid, "setgid") }

@@ -49,8 +49,7 @@ enum Terminal {
 
   /// - Returns: false if the reader has gone, or writing fails, such as on a full disk. Only the latter is reported,
   ///   once.
-  @discardableResult
-  static func write(_ text: String, to descriptor: Int32) -> Bool {
+  @discardableResult static func write(_ text: String, to descriptor: Int32) -> Bool {
     var bytes = Array(text.utf8)[...]
     while !bytes.isEmpty {
       let count = bytes.withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress, $0.count) }
@@ -181,7 +180,6 @@ struct ProgressLine {
     update { width, look in StyledLine(String(text().prefix(max(0, width))), look) }
   }
 
-  /// To be called before anything else is printed.
   mutating func erase() { region.eraseOnStandardError() }
 }
 

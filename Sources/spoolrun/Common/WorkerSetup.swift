@@ -39,9 +39,7 @@ struct AllowedSchemes {
       try SchemeNote(spool).write(names == standard ? nil : names)
     } catch {
       // Only `add` needs it. What keeps jobs from running is reported where it does so.
-      if isVerbose {
-        Terminal.error("the allowed schemes cannot be written to SPOOL/protocols: \(error)", .warning)
-      }
+      if isVerbose { Terminal.error("the allowed schemes cannot be written to SPOOL/protocols: \(error)", .warning) }
     }
   }
 
@@ -80,9 +78,8 @@ enum MissingWorker {
 
 extension WorkerOptions {
   /// Takes in what the spool's `defaults` say, and prints what a person should know of it.
-  /// - Parameters:
-  ///   - authorities: of `--cacert`, which takes the place of `cacert:`.
-  ///   - login: what takes the place of `netrc:` and `proxy:`.
+  /// - Parameter authorities: of `--cacert`, which takes the place of `cacert:`.
+  /// - Parameter login: what takes the place of `netrc:` and `proxy:`.
   mutating func takeDefaults(of spool: Spool, authorities: String?, _ login: NetworkKeys? = nil) throws {
     let name = "\(escaped(spool.settingsLocation))/defaults"
     do {

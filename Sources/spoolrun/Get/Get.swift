@@ -24,8 +24,7 @@ enum GetJobKeys: JobKeySelection {
 
 struct Get: ParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "get",
-    abstract: "Downloads files into the current directory, now.",
+    commandName: "get", abstract: "Downloads files into the current directory, now.",
     discussion: """
       Each URL is one file; with -o FILE, several URLs are mirrors of it. It stays until the file is there, and tries \
       again what may pass; a server that cannot be reached at first, only with --patience. The same command continues \
@@ -33,16 +32,14 @@ struct Get: ParsableCommand {
       complete is in the directory .spoolrun beside the file; it is removed when all is done.
       """)
 
-  @Argument(help: ArgumentHelp("URL of a file.", valueName: "url"))
-  var urls: [String] = []
+  @Argument(help: ArgumentHelp("URL of a file.", valueName: "url")) var urls: [String] = []
 
   @OptionGroup var list: ListArguments
 
   @Option(
     name: .shortAndLong,
     help: ArgumentHelp("The file, or the directory/ for it. (default: the URL's last part, here)", valueName: "path"),
-    completion: .file())
-  var output: String?
+    completion: .file()) var output: String?
 
   @OptionGroup var job: JobOptions<GetJobKeys>
 
@@ -56,34 +53,29 @@ struct Get: ParsableCommand {
     help: ArgumentHelp("PEM file of the certificate authorities to trust. (default: the system's)", valueName: "file"))
   var caFile: String?
 
-  @Flag(help: "Make one attempt, and exit with status 75 if another one may help.")
-  var once = false
+  @Flag(help: "Make one attempt, and exit with status 75 if another one may help.") var once = false
 
   @Option(
     help: ArgumentHelp(
       "Exit with status 75 after so long without a byte. (default: 15m, in a terminal without end)", valueName: "time"))
   var patience: String?
 
-  @Flag(help: "Give files the time of modification that the server states.")
-  var times = false
+  @Flag(help: "Give files the time of modification that the server states.") var times = false
 
   @OptionGroup var login: LoginOptions
 
   @Option(help: ArgumentHelp("Show progress bars: auto, always or never.", valueName: "when"))
   var progress = ProgressMode.auto
 
-  @Flag(name: .shortAndLong, help: "Log each step.")
-  var verbose = false
+  @Flag(name: .shortAndLong, help: "Log each step.") var verbose = false
 
   @Flag(
     name: [.customShort("q"), .customShort("s"), .customLong("silent"), .customLong("quiet")],
-    help: "Print only what failed.")
-  var quiet = false
+    help: "Print only what failed.") var quiet = false
 
   @Option(
     help: ArgumentHelp("The spool for the jobs. (default: .spoolrun beside the file)", valueName: "spool"),
-    completion: .directory)
-  var spool: String?
+    completion: .directory) var spool: String?
 
   func validate() throws {
     if let patience, duration(patience) == nil {
@@ -130,9 +122,8 @@ struct Get: ParsableCommand {
     list = fetched
   }
 
-  /// - Parameters:
-  ///   - items: of one directory.
-  ///   - location: of the person's own spool, and of the records.
+  /// - Parameter items: of one directory.
+  /// - Parameter location: of the person's own spool, and of the records.
   func fetch(_ items: [GetItem], _ location: String) throws -> ExitStatus {
     var items = items
     let mask = umask(0o077)

@@ -89,10 +89,8 @@ struct GetOrder {
       item.again.map { old.request.overwrite == true && old.request.expected.meets($0.expectation) }
       ?? (old.request.text.exact == request.text.exact)
     switch place.directory {
-    case .done:
-      if let end = try check() { return end }
-    case .new, .urgent, .cur:
-      if isSame { return nil }
+    case .done: if let end = try check() { return end }
+    case .new, .urgent, .cur: if isSame { return nil }
     case .partial:
       if isSame {
         if let obstacle = try obstacle() { return .refused(obstacle) }

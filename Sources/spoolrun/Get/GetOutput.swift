@@ -52,9 +52,7 @@ final class GetOutput: Sendable {
   func report(_ event: Event) {
     let isOfOneJob = ["done", "failed", "rejected", "stopping", "waiting", "unfinished"].contains(event.name)
     if telling == .steps || !isOfOneJob { printer.print(event) }
-    if event.name == "done", let job = event.job {
-      tellDone(job, EventSentence(event, of: "", now: nil, look).figures)
-    }
+    if event.name == "done", let job = event.job { tellDone(job, EventSentence(event, of: "", now: nil, look).figures) }
     if event.name == "failed", telling == .results { tellRetry(event) }
   }
 
@@ -73,9 +71,7 @@ final class GetOutput: Sendable {
 
   func add(gained bytes: UInt64) { gained.withLock { $0 &+= bytes } }
 
-  func sayThatAnotherWorkerRuns() {
-    if isTalkative { say("a worker has this spool: following its progress") }
-  }
+  func sayThatAnotherWorkerRuns() { if isTalkative { say("a worker has this spool: following its progress") } }
 
   /// Whether the person is to hear that the job is done, and has not.
   func tells(_ job: FileName) -> Bool { isTalkative && told.withLock { !$0.contains(job) } }
@@ -87,9 +83,7 @@ final class GetOutput: Sendable {
     say("\(escaped(names[job] ?? job.display)): \(line.text)\(figures)")
   }
 
-  private func say(_ line: String) {
-    if let bars { bars.print("spoolrun: \(line)") } else { Terminal.error(line) }
-  }
+  private func say(_ line: String) { if let bars { bars.print("spoolrun: \(line)") } else { Terminal.error(line) } }
 
   // MARK: the end
 
@@ -139,7 +133,6 @@ final class GetOutput: Sendable {
 enum GetEnd: Equatable {
   case done
   case isThere
-  /// The reason why nothing was ordered.
   case refused(String)
   case failed(JobStatus.Problem?)
   case retrying(at: Timestamp, JobStatus.Problem?)

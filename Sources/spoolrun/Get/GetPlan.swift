@@ -24,8 +24,7 @@ struct GetPlan {
       let left = try OwnSpools.left(in: place.directory)
       if !left.isEmpty, let directory = try? realPath(place.directory) {
         return left.map { job in
-          GetItem(
-            asked: job.asked, directory: directory, name: job.name, shown: place.shown(job.name), known: job.job)
+          GetItem(asked: job.asked, directory: directory, name: job.name, shown: place.shown(job.name), known: job.job)
         }
       }
     }
@@ -38,8 +37,7 @@ struct GetPlan {
     // Nothing is made for a command that is refused.
     let directory = try absolute(place.directory)
     if GetDirectory.isInside(directory) { throw refusal("no file goes into the spool of a `spoolrun get`") }
-    return wanted.map { name, asked in
-      GetItem(asked: asked, directory: directory, name: name, shown: place.shown(name))
+    return wanted.map { name, asked in GetItem(asked: asked, directory: directory, name: name, shown: place.shown(name))
     }
   }
 
@@ -136,7 +134,6 @@ struct GetPlan {
   private func refusal(_ reason: String) -> any Error { ExitStatus.refusal(reason, by: "get") }
 }
 
-/// The files of a list, for `spoolrun get --from`.
 extension GetPlan {
   /// The path of each file below the person's directory, and what the list asks for. Strangers choose these paths, so
   /// no directory among them is entered here: the worker does that, by the rules of `output:`.
@@ -236,9 +233,8 @@ private struct GetPlace: Equatable {
   /// nil where the URL gives the name.
   let name: String?
 
-  /// - Parameters:
-  ///   - output: of `-o`: `DIR/`, an existing `DIR`, or `FILE`; nil without it.
-  ///   - isDirectory: whether a path leads to an existing directory.
+  /// - Parameter output: of `-o`: `DIR/`, an existing `DIR`, or `FILE`; nil without it.
+  /// - Parameter isDirectory: whether a path leads to an existing directory.
   init(_ output: String?, isDirectory: (String) -> Bool) {
     guard let output, !output.isEmpty else {
       (directory, name) = (".", nil)

@@ -22,9 +22,8 @@ struct GetRun {
   /// it, so there is a pause after each: 0.2 s, then twice as long each time.
   private static let mostRuns = 5
 
-  /// - Parameters:
-  ///   - options: for a worker of its own.
-  ///   - signals: a signalfd(2).
+  /// - Parameter options: for a worker of its own.
+  /// - Parameter signals: a signalfd(2).
   init(
     _ items: [GetItem], in spool: Spool, _ options: WorkerOptions, signals: Int32, _ progress: ProgressMode,
     setsTimes: Bool, _ telling: GetTelling
@@ -127,8 +126,7 @@ struct GetRun {
         continue
       }
       running.insert(number)
-      progress.running.append(
-        JobProgress(id: UInt64(number), name: FileName(item.shown), bytes: bytes, total: total))
+      progress.running.append(JobProgress(id: UInt64(number), name: FileName(item.shown), bytes: bytes, total: total))
       growth.note(bytes, of: number)
     }
     progress.gained = growth.sum
@@ -186,15 +184,12 @@ struct GetRun {
       }
     }
     switch outcome {
-    case .failure(let problem):
-      throw ExitStatus.inputOutput.after("\(problem)")
+    case .failure(let problem): throw ExitStatus.inputOutput.after("\(problem)")
     case .success(let result):
       let summary = try result.get()
       output.add(gained: summary.gained)
       if let error = summary.spoolError { throw error }
-      if let obstacle = summary.obstacle {
-        throw ExitStatus.unavailable.after(obstacle)
-      }
+      if let obstacle = summary.obstacle { throw ExitStatus.unavailable.after(obstacle) }
     }
     return wasStopped.withLock { $0 }
   }

@@ -83,8 +83,7 @@ struct GetSpool {
   private static func beside(_ directory: GetDirectory) throws(SpoolError) -> GetSpool {
     let location = GetDirectory.location(in: directory.parent)
     let (owner, boot) = WorkerID.current()
-    let spool = try Spool(
-      location, owner: owner, boot: boot, settings: PersonalSpool.settings, isBesideFiles: true)
+    let spool = try Spool(location, owner: owner, boot: boot, settings: PersonalSpool.settings, isBesideFiles: true)
     guard directory.isDirectory(of: spool) else {
       throw SpoolError(
         call: .open, path: escaped(location), errno: .ioError, reason: "another directory has taken its place")

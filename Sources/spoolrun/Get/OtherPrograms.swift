@@ -7,11 +7,9 @@ struct LoginOptions: ParsableArguments {
   @Option(
     name: [.customShort("u"), .customLong("user")],
     help: ArgumentHelp("Log in as this user. Others may see it in ps(1): --netrc is safer.", valueName: "name:password")
-  )
-  var user: String?
+  ) var user: String?
 
-  @Flag(name: [.customShort("n"), .customLong("netrc")], help: "Use the logins in ~/.netrc.")
-  var netrc = false
+  @Flag(name: [.customShort("n"), .customLong("netrc")], help: "Use the logins in ~/.netrc.") var netrc = false
 
   @Option(help: ArgumentHelp("Proxy for all transfers. (default: by the environment)", valueName: "url"))
   var proxy: String?

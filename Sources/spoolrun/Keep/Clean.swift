@@ -4,9 +4,7 @@ internal import Spool
 
 struct Clean: ParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "clean",
-    abstract: "Removes files that no job needs.",
-    usage: "spoolrun clean [<options>] [<spool>]",
+    commandName: "clean", abstract: "Removes files that no job needs.", usage: "spoolrun clean [<options>] [<spool>]",
     discussion: """
       Removes data whose job is gone or failed because its output exists, lists in pieces and get's links in roots \
       that no job needs, files in tmp older than 36 hours and records of entries that are gone; with --keep-done \
@@ -17,8 +15,7 @@ struct Clean: ParsableCommand {
       status NAME and add --new still know them.
       """)
 
-  @Flag(help: "Print what would be removed and change nothing.")
-  var dryRun = false
+  @Flag(help: "Print what would be removed and change nothing.") var dryRun = false
 
   @Option(help: ArgumentHelp("Remove receipts older than this, such as 30d. (default: keep all)", valueName: "age"))
   var keepDone: String?

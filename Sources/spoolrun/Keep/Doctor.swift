@@ -6,8 +6,7 @@ internal import SystemPackage
 
 struct Doctor: ParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "doctor",
-    abstract: "Tries the file system of a spool.",
+    commandName: "doctor", abstract: "Tries the file system of a spool.",
     discussion: """
       Prints what the file system can do, and whether it is fit, fit with limits, or unfit. Harmless to workers that \
       run. With --peer, also tries what another mount of the same spool shows, as another host would have it.
@@ -15,8 +14,7 @@ struct Doctor: ParsableCommand {
 
   @Option(
     help: ArgumentHelp("The same spool on another mount, to try the two together.", valueName: "dir"),
-    completion: .directory)
-  var peer: String?
+    completion: .directory) var peer: String?
 
   @OptionGroup var spool: SpoolArgument
 
@@ -50,8 +48,7 @@ struct Doctor: ParsableCommand {
 
 struct Init: ParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "init",
-    abstract: "Creates a spool directory.",
+    commandName: "init", abstract: "Creates a spool directory.",
     discussion: "Leaves existing files and directories unchanged, so it is safe to run again.")
 
   @OptionGroup var spool: SpoolArgument

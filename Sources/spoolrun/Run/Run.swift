@@ -12,16 +12,14 @@ struct Run: ParsableCommand {
     commandName: "run",
     // As a root with this name, the parser does not look for --generate-completion-script, which would parse the
     // arguments twice more in each run. `Main` leaves that option to `Spoolrun`.
-    _superCommandName: "spoolrun",
-    abstract: "Downloads the jobs of a spool (the default command).",
+    _superCommandName: "spoolrun", abstract: "Downloads the jobs of a spool (the default command).",
     discussion: """
       Keeps running and starts each job when it is dropped or when its next attempt is due. With --once, runs all jobs \
       that are due and exits; use this from cron. Several workers can share one spool. Prints nothing on success, \
       unless standard error is a terminal or the journal of systemd.
       """)
 
-  @Flag(help: "Run all jobs that are due, then exit.")
-  var once = false
+  @Flag(help: "Run all jobs that are due, then exit.") var once = false
 
   @Flag(help: "Run until no job waits or runs, then exit; waits for next attempts, rests and space.")
   var untilDone = false
@@ -33,26 +31,21 @@ struct Run: ParsableCommand {
     help: """
       Maximum number of parallel transfers from one server (scheme, host and port). (default: as many as bring more, \
       at most 16)
-      """)
-  var perHost: Int?
+      """) var perHost: Int?
 
   @Option(
     help: ArgumentHelp(
       "Give jobs up when their server has answered nobody for so long, if they do not set this. (default: 5d)",
-      valueName: "time"))
-  var patience: String?
+      valueName: "time")) var patience: String?
 
-  @Option(help: "Connections for each http or https transfer, if the job does not set this.")
-  var connections = 1
+  @Option(help: "Connections for each http or https transfer, if the job does not set this.") var connections = 1
 
-  @Option(help: "Maximum number of connections for one transfer, even if its job sets more.")
-  var maxConnections = 32
+  @Option(help: "Maximum number of connections for one transfer, even if its job sets more.") var maxConnections = 32
 
   @Option(
     help: ArgumentHelp(
       "Memory that all transfers over several connections share. (default: a quarter of the memory, at most 512M)",
-      valueName: "size"))
-  var maxMemory: String?
+      valueName: "size")) var maxMemory: String?
 
   @Option(
     help: ArgumentHelp("Largest range that one of several connections requests. (default: 4M)", valueName: "size"))
@@ -72,8 +65,7 @@ struct Run: ParsableCommand {
   @Option(
     help: ArgumentHelp(
       "Maximum bytes per second of all transfers together, such as 2M, or 'low 500k, 2M 08:00-23:00, none'.",
-      valueName: "rate"))
-  var limitRate: String?
+      valueName: "rate")) var limitRate: String?
 
   @Option(help: ArgumentHelp("Refuse larger files, such as 10G. A job can only lower this.", valueName: "size"))
   var maxSize: String?
@@ -90,25 +82,21 @@ struct Run: ParsableCommand {
   @Option(
     help: ArgumentHelp(
       "Read the whole spool again after this time without work. (default: 60s, or 10s where inotify is blind)",
-      valueName: "time"))
-  var rescan: String?
+      valueName: "time")) var rescan: String?
 
   @Option(
     help: ArgumentHelp(
       "Take over jobs of other hosts after this time without a sign of life; the same on all hosts. (default: 60s)",
-      valueName: "time"))
-  var lease: String?
+      valueName: "time")) var lease: String?
 
   @Option(
     help: ArgumentHelp(
       "The name of this host in the spool: letters, digits, - and _. (default: its host name)", valueName: "text"))
   var hostID: String?
 
-  @Flag(name: .shortAndLong, help: "Log each step.")
-  var verbose = false
+  @Flag(name: .shortAndLong, help: "Log each step.") var verbose = false
 
-  @Option(help: "Format of the log: text or json.")
-  var logFormat = LogFormat.text
+  @Option(help: "Format of the log: text or json.") var logFormat = LogFormat.text
 
   @Option(help: ArgumentHelp("Show progress bars: auto, always or never.", valueName: "when"))
   var progress = ProgressMode.auto
@@ -126,9 +114,7 @@ struct Run: ParsableCommand {
     if once, untilDone { throw ValidationError("--once and --until-done cannot be used together") }
     options.endsWhenDone = untilDone
     options.jobs = try count("--jobs", jobs, 1...1000)
-    if let perHost {
-      (options.perHost, options.perHostGrows) = (try count("--per-host", perHost, 1...1000), false)
-    }
+    if let perHost { (options.perHost, options.perHostGrows) = (try count("--per-host", perHost, 1...1000), false) }
     if let patience {
       guard let seconds = duration(patience) else {
         throw ValidationError("--patience must be a time from 1s to 365d, such as 5d")
@@ -223,8 +209,7 @@ struct Run: ParsableCommand {
         limit with ulimit -n
         """)
     }
-    let outcome = WorkerLoop.run {
-      () async -> Result<(summary: RunSummary, successor: Spool?), StartProblem> in
+    let outcome = WorkerLoop.run { () async -> Result<(summary: RunSummary, successor: Spool?), StartProblem> in
       let worker: Worker
       do throws(OutputRootProblem) {
         worker = try Worker(spool, options) { output.print($0) }
@@ -299,18 +284,13 @@ private struct RunOutput: Sendable {
     self.bars = bars
     printer = EventPrinter(
       of: spool.location, isVerbose: isVerbose, format: format, reader: .current, Terminal.look(STDERR_FILENO)
-    ) { text in
-      if let bars { bars.print(text) } else { Terminal.log(text) }
-    }
+    ) { text in if let bars { bars.print(text) } else { Terminal.log(text) } }
     hasClosing = LogReader.current == .terminal && format == .text
   }
 
   func print(_ event: Event) { printer.print(event) }
 
-  @WorkerLoop
-  func follow(_ worker: Worker) {
-    if let bars { worker.onProgress = { bars.update($0) } }
-  }
+  @WorkerLoop func follow(_ worker: Worker) { if let bars { worker.onProgress = { bars.update($0) } } }
 
   func finish() { bars?.finish() }
 

@@ -108,7 +108,6 @@ final class StatusBars: Sendable {
   /// More lines would scroll the user's own text away.
   private static let mostLines = 20
 
-  /// nil when no progress is to be shown.
   init?(_ mode: ProgressMode, _ format: LogFormat) {
     isCapable = Terminal.isCapable(STDERR_FILENO)
     switch mode {
@@ -144,8 +143,7 @@ final class StatusBars: Sendable {
   func finish() { state.withLock { $0.region.eraseOnStandardError() } }
 
   /// - Returns: whether there is a terminal to draw on.
-  @discardableResult
-  private func draw(_ state: inout State, above: [String] = []) -> Bool {
+  @discardableResult private func draw(_ state: inout State, above: [String] = []) -> Bool {
     guard let size = Terminal.size(STDERR_FILENO) else { return false }
     // The last column stays empty: terminals differ in where the cursor is after a full line.
     let lines = state.picture.lines(width: size.columns - 1, height: min(Self.mostLines, size.rows - 1), look)

@@ -7,8 +7,7 @@ internal import SystemPackage
 
 struct Report: ParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "report",
-    abstract: "Writes a page about what a spool has done.",
+    commandName: "report", abstract: "Writes a page about what a spool has done.",
     usage: "spoolrun report [<options>] [<spool>]",
     discussion: """
       One HTML file without scripts, which needs nothing from elsewhere: bytes and jobs by hour, rates by host, \
@@ -19,14 +18,12 @@ struct Report: ParsableCommand {
   @Option(
     name: .shortAndLong,
     help: ArgumentHelp("Where to write the page; - is standard output. (default: report.html)", valueName: "file"),
-    completion: .file(extensions: ["html"]))
-  var output: String?
+    completion: .file(extensions: ["html"])) var output: String?
 
   @Option(
     help: ArgumentHelp(
       "Leave out what happened before: an age such as 7d, or a day or time in UTC. (default: leave out nothing)",
-      valueName: "time"))
-  var since: String?
+      valueName: "time")) var since: String?
 
   @OptionGroup var spool: SpoolArgument
 

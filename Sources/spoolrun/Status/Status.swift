@@ -7,8 +7,7 @@ internal import SystemPackage
 
 struct Status: ParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "status",
-    abstract: "Shows the jobs of a spool and their progress.",
+    commandName: "status", abstract: "Shows the jobs of a spool and their progress.",
     usage: "spoolrun status [<options>] [<spool-or-name> ...]",
     discussion: """
       With names of jobs, tells what has happened to each of them, and what comes next.
@@ -17,30 +16,23 @@ struct Status: ParsableCommand {
       attempt began. With --watch in a terminal, keys hold, release, retry or cancel a job; the key ? shows them all.
       """)
 
-  @Flag(help: "Print one JSON object.")
-  var json = false
+  @Flag(help: "Print one JSON object.") var json = false
 
-  @Flag(help: "Print metrics for Prometheus, as OpenMetrics.")
-  var metrics = false
+  @Flag(help: "Print metrics for Prometheus, as OpenMetrics.") var metrics = false
 
   @Option(
     help: ArgumentHelp(
       "Write metrics to FILE (- for standard output), for node_exporter's textfile collector.", valueName: "file"),
-    completion: .file(extensions: ["prom"]))
-  var textfile: String?
+    completion: .file(extensions: ["prom"])) var textfile: String?
 
-  @Flag(name: .shortAndLong, help: "Refresh each second, until interrupted.")
-  var watch = false
+  @Flag(name: .shortAndLong, help: "Refresh each second, until interrupted.") var watch = false
 
-  @Flag(help: "List all jobs, however many there are.")
-  var all = false
+  @Flag(help: "List all jobs, however many there are.") var all = false
 
   @Argument(
     help: ArgumentHelp(
       "The spool directory (default: $SPOOLRUN_SPOOL, else spool), and jobs to tell of, as name or directory/name.",
-      valueName: "spool-or-name"),
-    completion: JobNameCompletion.kind)
-  var arguments: [String] = []
+      valueName: "spool-or-name"), completion: JobNameCompletion.kind) var arguments: [String] = []
 
   @OptionGroup var option: SpoolOption
 
@@ -115,7 +107,6 @@ struct Status: ParsableCommand {
   }
 }
 
-/// What is shown, once or again and again.
 extension Status {
   /// How many jobs of each state are read without --all.
   private static let mostRead = 1000
@@ -145,7 +136,6 @@ extension Status {
     }
   }
 
-  /// One picture of the spool, with the newline at its end.
   private func text(_ snapshot: SpoolSnapshot) -> String {
     if json { return snapshot.json(limit: readLimit) + "\n" }
     let size = Terminal.size(STDOUT_FILENO)
@@ -209,8 +199,7 @@ struct JobTelling {
 
 struct Explain: ParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "explain",
-    abstract: "Explains a failure code, or a job.",
+    commandName: "explain", abstract: "Explains a failure code, or a job.",
     discussion: """
       A code is a word such as http-404 or disk-full, as status, the log and the lines of a job have it. Without an \
       argument, lists all codes. The name of a job tells the same as status does.
@@ -220,8 +209,7 @@ struct Explain: ParsableCommand {
 
   @Argument(
     help: ArgumentHelp("A failure code, or a job as name or directory/name.", valueName: "code-or-name"),
-    completion: JobNameCompletion.kind)
-  var words: [String] = []
+    completion: JobNameCompletion.kind) var words: [String] = []
 
   func run() throws {
     if words.isEmpty {

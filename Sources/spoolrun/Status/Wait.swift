@@ -7,8 +7,7 @@ internal import SystemPackage
 
 struct Wait: ParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "wait",
-    abstract: "Waits until jobs have come to their ends.",
+    commandName: "wait", abstract: "Waits until jobs have come to their ends.",
     discussion: """
       For scripts, Makefiles and clusters: add jobs, wait for them, use the files. It looks at the spool once a second \
       and changes nothing, so it waits through kills, takeovers and pauses. A worker has to run, or cron.
@@ -21,17 +20,14 @@ struct Wait: ParsableCommand {
   @Option(help: ArgumentHelp("Wait for at most this long, such as 2h. (default: without end)", valueName: "time"))
   var timeout: String?
 
-  @Flag(help: "Wait until no job waits or runs. Paused jobs and subscriptions do not count.")
-  var all = false
+  @Flag(help: "Wait until no job waits or runs. Paused jobs and subscriptions do not count.") var all = false
 
   @OptionGroup var spool: SpoolOption
 
   @Argument(
     help: ArgumentHelp(
       "Jobs, as name, its beginning, a pattern such as 'a*', or directory/name; or their files, as name or path.",
-      valueName: "name"),
-    completion: JobNameCompletion.kind)
-  var names: [String] = []
+      valueName: "name"), completion: JobNameCompletion.kind) var names: [String] = []
 
   func validate() throws {
     if let timeout, duration(timeout) == nil {
@@ -118,9 +114,8 @@ struct JobsWaitedFor {
     former = try OwnSpools.receipts(of: spool)
   }
 
-  /// - Parameters:
-  ///   - jobs: those of each spool; nil for all.
-  ///   - timeout: as a person wrote it.
+  /// - Parameter jobs: those of each spool; nil for all.
+  /// - Parameter timeout: as a person wrote it.
   /// - Throws: the exit status, after a message, unless all are done.
   static func wait(for jobs: [(spool: Spool, names: [FileName]?)], timeout: String? = nil) throws {
     let end = timeout.flatMap { duration($0) }.map { Terminal.milliseconds() + Int64($0) * 1000 }

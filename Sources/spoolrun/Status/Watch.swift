@@ -247,9 +247,7 @@ struct SnapshotSeries {
   var rates = RateBook()
 
   /// - Returns: nil if the spool is gone.
-  mutating func next() throws(SpoolError) -> SpoolSnapshot? {
-    try spool.unlessGone(look())
-  }
+  mutating func next() throws(SpoolError) -> SpoolSnapshot? { try spool.unlessGone(look()) }
 
   private mutating func look() throws(SpoolError) -> SpoolSnapshot {
     // The spool was removed and created again, or replaced.

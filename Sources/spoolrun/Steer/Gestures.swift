@@ -140,19 +140,15 @@ private struct GestureRun {
 struct GestureOptions: ParsableArguments {
   @OptionGroup var spool: SpoolOption
 
-  @Flag(name: .shortAndLong, help: "Print each move.")
-  var verbose = false
+  @Flag(name: .shortAndLong, help: "Print each move.") var verbose = false
 
   @Argument(
     help: ArgumentHelp(
       "Jobs, as name, its beginning, a pattern such as 'a*', directory/name or the path of the job's own file.",
-      valueName: "name"),
-    completion: JobNameCompletion.kind)
-  var names: [String] = []
+      valueName: "name"), completion: JobNameCompletion.kind) var names: [String] = []
 
-  /// - Parameters:
-  ///   - chosen: the directories that a flag such as `--all` selects; nil without such a flag.
-  ///   - confirm: asks whether to go on with so many jobs; nil to ask nobody.
+  /// - Parameter chosen: the directories that a flag such as `--all` selects; nil without such a flag.
+  /// - Parameter confirm: asks whether to go on with so many jobs; nil to ask nobody.
   func run(_ gesture: Gesture, all chosen: [Directory]?, confirm: ((Int) -> Bool)? = nil) throws {
     try NamedSpool.refuse(among: names, of: gesture.command, spool)
     let use = gesture == .cancel ? SpoolUse.cancelling : .changing
@@ -192,14 +188,12 @@ struct GestureOptions: ParsableArguments {
 
 struct Hold: ParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "hold",
-    abstract: "Pauses jobs.",
+    commandName: "hold", abstract: "Pauses jobs.",
     discussion: "Moves waiting and running jobs to hold. A transfer stops within a second; its data is kept.")
 
   @OptionGroup var options: GestureOptions
 
-  @Flag(help: "Pause all jobs that wait or run, and all subscriptions.")
-  var all = false
+  @Flag(help: "Pause all jobs that wait or run, and all subscriptions.") var all = false
 
   func validate() throws { try options.validate(flags: all ? 1 : 0, "--all") }
   func run() throws { try options.run(.hold, all: all ? Gesture.hold.sourcesOfAll : nil) }
@@ -207,14 +201,12 @@ struct Hold: ParsableCommand {
 
 struct Release: ParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "release",
-    abstract: "Resumes paused jobs.",
+    commandName: "release", abstract: "Resumes paused jobs.",
     discussion: "Moves paused jobs to new. They continue from the data that they have.")
 
   @OptionGroup var options: GestureOptions
 
-  @Flag(help: "Resume all paused jobs.")
-  var all = false
+  @Flag(help: "Resume all paused jobs.") var all = false
 
   func validate() throws { try options.validate(flags: all ? 1 : 0, "--all") }
   func run() throws { try options.run(.release, all: all ? Gesture.release.sourcesOfAll : nil) }
@@ -222,9 +214,7 @@ struct Release: ParsableCommand {
 
 struct Retry: ParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "retry",
-    abstract: "Retries failed jobs.",
-    usage: "spoolrun retry [<options>] [<name> ...]",
+    commandName: "retry", abstract: "Retries failed jobs.", usage: "spoolrun retry [<options>] [<name> ...]",
     discussion: """
       A failed job gets its full number of attempts again and continues from the data that it has. A job that waits \
       for its next attempt becomes due now, and its server is asked again although it rests. A done job, by its name, \
@@ -233,11 +223,9 @@ struct Retry: ParsableCommand {
 
   @OptionGroup var options: GestureOptions
 
-  @Flag(help: "Retry all jobs that failed or wait for another attempt.")
-  var all = false
+  @Flag(help: "Retry all jobs that failed or wait for another attempt.") var all = false
 
-  @Flag(help: "Retry all jobs that failed.")
-  var failed = false
+  @Flag(help: "Retry all jobs that failed.") var failed = false
 
   @Option(help: ArgumentHelp("Ask this server or proxy again now, although it rests.", valueName: "host"))
   var server: String?
@@ -273,30 +261,23 @@ struct Retry: ParsableCommand {
 
 struct Cancel: ParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "cancel",
-    abstract: "Removes jobs and their data.",
-    usage: "spoolrun cancel [<options>] [<name> ...]",
+    commandName: "cancel", abstract: "Removes jobs and their data.", usage: "spoolrun cancel [<options>] [<name> ...]",
     discussion: "A running transfer stops within a second. Finished jobs and their files are kept.")
 
   @OptionGroup var options: GestureOptions
 
-  @Flag(help: "Cancel all jobs that are not done.")
-  var all = false
+  @Flag(help: "Cancel all jobs that are not done.") var all = false
 
-  @Flag(help: "Cancel all jobs that failed.")
-  var failed = false
+  @Flag(help: "Cancel all jobs that failed.") var failed = false
 
-  @Flag(name: .shortAndLong, help: "Do not ask before --all or --failed in a terminal.")
-  var yes = false
+  @Flag(name: .shortAndLong, help: "Do not ask before --all or --failed in a terminal.") var yes = false
 
   func validate() throws { try options.validate(flags: (all ? 1 : 0) + (failed ? 1 : 0), "--all or --failed") }
   func run() throws {
     let confirm: ((Int) -> Bool)? =
       yes || !Terminal.canAsk
-      ? nil
-      : { Terminal.ask("cancel \($0) \($0 == 1 ? "job, and remove its" : "jobs, and remove their") data?") }
-    try options.run(
-      .cancel, all: all ? Gesture.cancel.sourcesOfAll : failed ? [.failed] : nil, confirm: confirm)
+      ? nil : { Terminal.ask("cancel \($0) \($0 == 1 ? "job, and remove its" : "jobs, and remove their") data?") }
+    try options.run(.cancel, all: all ? Gesture.cancel.sourcesOfAll : failed ? [.failed] : nil, confirm: confirm)
   }
 }
 

@@ -5,8 +5,7 @@ internal import Transfer
 
 struct Relink: ParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "url",
-    abstract: "Gives a job another URL.",
+    commandName: "url", abstract: "Gives a job another URL.",
     discussion: """
       For a link that has expired. The job may wait, run, be paused or have failed; unless it is paused, it starts \
       again, with its full number of attempts. It continues from its data if the new URL leads to the same file as \
@@ -18,16 +17,13 @@ struct Relink: ParsableCommand {
   @Flag(help: "The new URL leads to the same file: continue from the data if size and validator are the same.")
   var same = false
 
-  @Flag(name: .shortAndLong, help: "Print the move.")
-  var verbose = false
+  @Flag(name: .shortAndLong, help: "Print the move.") var verbose = false
 
   @Argument(
     help: ArgumentHelp("The job, as name, its beginning, directory/name or the path of its file.", valueName: "name"),
-    completion: JobNameCompletion.kind)
-  var name: String
+    completion: JobNameCompletion.kind) var name: String
 
-  @Argument(help: ArgumentHelp("The new URL; several are mirrors.", valueName: "url"))
-  var urls: [String]
+  @Argument(help: ArgumentHelp("The new URL; several are mirrors.", valueName: "url")) var urls: [String]
 
   func run() throws {
     try NamedSpool.refuse(among: [name], of: "url", self.spool)

@@ -20,9 +20,8 @@ final class OrderedCalls<Item: Sendable, Value: Sendable>: @unchecked Sendable {
   private let call: @Sendable (Item) -> Value
   private let bell = Bell()
 
-  /// - Parameters:
-  ///   - items: the next item, on any thread but one at a time; nil at the end.
-  ///   - width: how many calls run at a time.
+  /// - Parameter items: the next item, on any thread but one at a time; nil at the end.
+  /// - Parameter width: how many calls run at a time.
   init(_ items: @escaping () -> Item?, width: Int, _ call: @escaping @Sendable (Item) -> Value) {
     self.items = items
     self.call = call

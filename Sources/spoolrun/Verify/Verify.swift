@@ -5,8 +5,7 @@ internal import SpoolStatus
 
 struct Verify: ParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "verify",
-    abstract: "Checks downloaded files against their receipts.",
+    commandName: "verify", abstract: "Checks downloaded files against their receipts.",
     usage: "spoolrun verify [<options>] [<names> ...]",
     discussion: """
       Reads each downloaded file again and compares its size and all digests that the receipt has. Prints a \
@@ -27,27 +26,21 @@ struct Verify: ParsableCommand {
     help: ArgumentHelp("Read at most N files in parallel. (default: the number of processors)", valueName: "n"))
   var jobs: Int?
 
-  @Option(help: ArgumentHelp("Print digests of this kind, and read no file.", valueName: "format"))
-  var sums: SumFormat?
+  @Option(help: ArgumentHelp("Print digests of this kind, and read no file.", valueName: "format")) var sums: SumFormat?
 
-  @Flag(help: "Print the list of the pieces of one file, as `add --pieces` takes it.")
-  var pieces = false
+  @Flag(help: "Print the list of the pieces of one file, as `add --pieces` takes it.") var pieces = false
 
   @Flag(help: "Have the worker fetch again what is missing or has changed: where pieces are known, only these.")
   var refetch = false
 
-  @Flag(help: "With --sums, print lines as sha256sum --tag does.")
-  var tag = false
+  @Flag(help: "With --sums, print lines as sha256sum --tag does.") var tag = false
 
-  @Flag(name: .shortAndLong, help: "Print sound files as well.")
-  var verbose = false
+  @Flag(name: .shortAndLong, help: "Print sound files as well.") var verbose = false
 
   @Argument(
     help: ArgumentHelp(
       "Jobs in done, as name, its beginning, a pattern, done/name or the path of the receipt; files or directories of "
-        + "gets. (default: all)"),
-    completion: JobNameCompletion.kind)
-  var names: [String] = []
+        + "gets. (default: all)"), completion: JobNameCompletion.kind) var names: [String] = []
 
   func validate() throws {
     if let jobs, !(1...1000).contains(jobs) { throw ValidationError("--jobs must be from 1 to 1000") }
@@ -105,8 +98,7 @@ struct Verify: ParsableCommand {
     _ files: [GetRecords.Fetched], _ lists: [(spool: Spool, receipts: ReceiptList)], _ progress: VerifyProgress
   ) -> Found {
     var (rest, found, picture) = (files[...], Found(), VerifyPicture())
-    let fetchedFiles = FetchedFiles(
-      directory: directory, isVerbose: verbose, refetches: refetch, progress: progress)
+    let fetchedFiles = FetchedFiles(directory: directory, isVerbose: verbose, refetches: refetch, progress: progress)
     report(calls({ rest.popFirst() }, progress, fetchedFiles.answer), progress, &picture, &found)
     for (spool, receipts) in lists {
       report(calls({ receipts.next() }, progress, answers(spool, progress)), progress, &picture, &found)

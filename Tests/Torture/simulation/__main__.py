@@ -56,9 +56,9 @@ SPOOL = {
             ' planted("a claim overlooks half a move") || found.links <= candidate.status.links\n    else {',
         ),
         "a claim is opened for writing by its name alone": (
-            "    guard status.isSameFile(as: locked.status), status.size == locked.status.size,\n",
+            "    guard status.isSameFile(as: locked.status), status.size == locked.status.size, status",
             '    guard planted("a claim is opened for writing by its name alone")\n'
-            "      || status.isSameFile(as: locked.status) && status.size == locked.status.size,\n",
+            "      || status.isSameFile(as: locked.status) && status.size == locked.status.size, status",
         ),
         "a file that lacks its end is judged at once": (
             "      if origin.takesDrops, status.isYoung",
@@ -148,8 +148,8 @@ SPOOL = {
             '    let isDouble = isDouble && !planted("a late drop counts as a move")\n    if isDouble, try !hasOtherName(job, than: path) { return false }',
         ),
         "a half move begins while a job is claimed": (
-            "      status.links <= locked.status.links\n",
-            '      planted("a half move begins while a job is claimed") || status.links <= locked.status.links\n',
+            " status.links <= locked.status.links\n    else",
+            '\n      planted("a half move begins while a job is claimed") || status.links <= locked.status.links\n    else',
         ),
         "a move removes the last name": (
             "        if now.links == 1 { return try moveByLink(from, to, in: root) }",
@@ -186,9 +186,9 @@ WORKER = {
         '    if planted("a confirmed length") { return .complete }\n    guard size == plan.offset else { return .again(.startOver',
     ),
     "a cut is taken for the end": (
-            "    case .failed(let failure):\n      return try next(failed(mirror.failure",
+            "    case .failed(let failure): return try next(failed(mirror.failure",
             '    case .failed where planted("a cut is taken for the end"): return false\n'
-            "    case .failed(let failure):\n      return try next(failed(mirror.failure",
+            "    case .failed(let failure): return try next(failed(mirror.failure",
         ),
         "declared digest": (
             "    var expected = data.request.expected\n",
