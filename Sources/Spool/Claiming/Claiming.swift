@@ -215,6 +215,8 @@ extension Claims {
     if text.hasTornTail { try file.truncate(to: Int64(text.completeLength)) }
     do throws(SpoolError) {
       try file.write(Array(lines.utf8), at: Int64(text.completeLength))
+      // After a power cut, the receipt would count again, and nobody looks for a file that was delivered.
+      if isRequeued, text.journal.publication.receipt?.isDelivered == true { try file.fdatasync() }
     } catch {
       // A job without a journal would count as one that is still written.
       try? file.truncate(to: Int64(text.completeLength))

@@ -23,6 +23,20 @@ import Testing
     #expect(try fixture.outcome("a").label == "unavailable", "it is gone from new")
   }
 
+  /// The receipt of a delivered file is believed without a look for the file.
+  @Test func `that a delivered job came again survives a power cut`() throws {
+    let probe = Probe()
+    let fixture = try Fixture(hook: probe)
+    let done = JournalLine.done(
+      .now(), attempts: 1, output: "a", fetched: 0, milliseconds: 0, existing: false, unproven: nil, directory: nil,
+      delivered: .now())
+    try fixture.files.drop("a", url + done.text)
+    _ = try fixture.claim("a")
+    let kinds = probe.calls.map(\.kind)
+    let rename = kinds.firstIndex(of: .rename) ?? 0
+    #expect(kinds[..<rename].suffix(3).contains(.fdatasync) && kinds[..<rename].contains(.write), "\(kinds)")
+  }
+
   /// Four workers on their own threads want the same 40 jobs.
   @Test func eachJobIsClaimedOnce() async throws {
     let fixture = try Fixture()
