@@ -91,10 +91,9 @@ internal import Transfer
   func run() async throws {
     do {
       while data.needsAnswer || !data.isComplete, try await askOnce() {}
-      try data.judgeBeside()
       try data.takePlace()
     } catch {
-      if data.dataLength > data.part.length { try data.takePlace() } else { try data.abandonBeside() }
+      try data.abandonBeside()
       throw error
     }
   }

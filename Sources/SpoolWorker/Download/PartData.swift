@@ -145,18 +145,6 @@ final class PartData {
     marks.cut(to: .zero)
   }
 
-  /// What a mirror has sent alone is judged before it takes the place of the data, which may be the right one's.
-  func judgeBeside() throws {
-    guard isAlone, let beside, let mismatch = request.expected.mismatch(beside.mark), mismatch.property != .piece else {
-      return
-    }
-    try beside.setAside(claim.job)
-    try abandonBeside()
-    var failure = Failure(mismatch)
-    failure.keepsData = true
-    throw failure
-  }
-
   /// Removes the new data beside the data. The data counts again.
   func abandonBeside() throws(SpoolError) {
     guard let beside else { return }
@@ -305,7 +293,7 @@ final class PartData {
   private func write(_ bytes: UnsafeRawBufferPointer, in block: Block?) throws(SpoolError) {
     try claim.confirmAfterSilence()
     try growing.append(bytes, in: block)
-    if !isAlone, dataLength > part.length { try takePlace() }
+    if let beside, beside.length > part.length { try takePlace() }
   }
 
   /// How many of `bytes` are those of the data from `offset` on; the data is at least as long.
