@@ -66,6 +66,7 @@ package final class SnapshotReader {
     }
     if receipts > 0 { snapshot.recent = try recent(done) }
     snapshot.free = spool.freeSpace()
+    // None if this user may not read their files.
     snapshot.add(try orNil(ServerFiles(spool).all(), on: .permissionDenied)?.flatMap(ServerStatus.all) ?? [])
     snapshot.explain()
     return snapshot
@@ -248,7 +249,6 @@ package final class SnapshotReader {
     }
   }
 
-  /// None if this user may not read their files.
   // MARK: one job
 
   /// Reads one job. Returns nil if it has moved on, or if it is a standing order, which is added to the snapshot; and

@@ -270,6 +270,7 @@ class SteeringTests(Case):
         for name, line in [("odd", "size: 3G"), ("root", "root: ../.."), ("nul", "root: a\0b")]:
             (self.spool / "failed" / name).write_text(f"url: {self.url}/x\n{line}\n")
         os.mkfifo(self.spool / "failed/pipe")
+        os.mkfifo(self.spool / "failed/other.record")
         (self.spool / "failed/pipe.record").write_text("failed: 2026-11-27T12:00:00Z code=not-a-file\n")
         self.assertEqual(len(self.call("aria2.tellStopped", 0, 10)), 3)
         self.call("aria2.addUri", [f"{self.url}/x"])

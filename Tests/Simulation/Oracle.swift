@@ -304,8 +304,8 @@ final class Oracle {
   ///
   /// Or it dies between its link and its unlink, while a worker gives the job a number: each name may be moved on.
   ///
-  /// Where names cannot be exchanged, a link may begin just before a copy takes a claim's place. If the owner dies before
-  /// it has seen that, the job is there twice.
+  /// Where names cannot be exchanged, a link may begin just before a copy takes a claim's place. If the owner dies
+  /// before it has seen that, the job is there twice.
   private func excuse(_ dead: Process?) {
     if let dead, ["editor", "person", "refetcher"].contains(where: dead.name.hasPrefix) {
       for (id, found) in places() where found.count > 1 { halved.insert(id) }

@@ -249,7 +249,7 @@ class Spool:
         with os.scandir(self.path(folder, b"")) as entries:
             for entry in entries:
                 name = entry.name.rpartition(b":")[0] if folder == "cur" else entry.name
-                if not name or name.startswith(b".") or name.endswith(b".part") or self.is_record(folder, name):
+                if not name or name.startswith(b".") or name.endswith(b".part"):
                     continue
                 job = old.get(entry.name)
                 if not job or job.status.st_ino != entry.inode():
@@ -257,7 +257,7 @@ class Spool:
                         job = Job(self, folder, name, entry.name, entry.stat(follow_symlinks=False))
                     except FileNotFoundError:
                         continue
-                if stat.S_ISREG(job.status.st_mode):
+                if stat.S_ISREG(job.status.st_mode) and not self.is_record(job):
                     jobs.append(job)
         jobs.sort(key=lambda job: job.status.st_mtime_ns)
         # A change within the clock's grain would leave the directory's time as it is.
@@ -265,13 +265,15 @@ class Spool:
         self.listings[folder] = (status.st_mtime_ns if settled else 0, jobs)
         return jobs
 
-    def is_record(self, folder: str, name: bytes) -> bool:
+    def is_record(self, job: Job) -> bool:
         """Whether it is what a worker writes beside something that is no job: one line that says why."""
-        if folder != "failed" or not name.endswith(b".record"):
+        if job.folder != "failed" or not job.name.endswith(b".record"):
             return False
         try:
-            with open(self.path(folder, name), "rb") as file:
-                lines = file.read(65537).split(b"\n")
+            # Something else may have the name by now.
+            file = os.open(self.path(job.folder, job.name), os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+            with open(file, "rb") as record:
+                lines = record.read(65537).split(b"\n")
         except OSError:
             return False
         return len(lines) == 2 and not lines[1] and lines[0].startswith(b"failed: ")

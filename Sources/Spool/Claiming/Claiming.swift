@@ -184,15 +184,20 @@ extension Claims {
       return outcome
     }
     let files = Claim.Files(file: candidate.writable ?? candidate.lock, lock: candidate.lock, identity: found)
+    let isSound = judgement.defect == nil
+    let lines = !candidate.isOurs && isSound && !text.hasTornTail ? arrival(candidate, text) : []
     let claim = Claim(
       spool: spool, job: candidate.job, origin: candidate.origin, files, text: text,
-      isRequeueNoted: candidate.isRequeueNoted, formerOwner: candidate.formerOwner,
+      isRequeueNoted: candidate.isRequeueNoted || !lines.isEmpty && !text.journal.isEmpty,
+      formerOwner: candidate.formerOwner,
       knownSince: candidate.origin.takesNewJobs ? Timestamp(seconds: candidate.foundChanged) : text.journal.knownSince)
-    if !candidate.isOurs { try claim.replaceFile(by: judgement.bytes) }
+    if !candidate.isOurs { try claim.replaceFile(by: judgement.bytes + lines) }
     try claim.dropTornTail()
     guard let defect = judgement.defect else {
-      // The copy of another user's file has no such line.
-      if !candidate.isOurs, claim.origin == .urgent, !text.isMarkedUrgent { try claim.append(.urgent(.now())) }
+      // A copy whose last line is torn has no such line.
+      if !candidate.isOurs, lines.isEmpty, claim.origin == .urgent, !text.isMarkedUrgent {
+        try claim.append(.urgent(.now()))
+      }
       return .claimed(claim)
     }
     try claim.append(Self.record(of: defect))
@@ -206,23 +211,28 @@ extension Claims {
   /// To be called before the rename: in cur/, a journal that ends with a failure means that the move to failed/ is
   /// still to be made.
   private func noteArrival(_ candidate: inout LockedJob, _ text: JobText) throws(SpoolError) {
-    guard candidate.origin.takesNewJobs, candidate.isOurs, let file = candidate.writable else { return }
-    let isRequeued = !text.journal.isEmpty
-    let isUrgencyNew = candidate.origin == .urgent && !text.isMarkedUrgent
-    guard isRequeued || isUrgencyNew else { return }
-    let now = Timestamp.now()
-    let lines = (isRequeued ? JournalLine.requeued(now).text : "") + (isUrgencyNew ? JournalLine.urgent(now).text : "")
+    let lines = arrival(candidate, text)
+    guard !lines.isEmpty, candidate.isOurs, let file = candidate.writable else { return }
     if text.hasTornTail { try file.truncate(to: Int64(text.completeLength)) }
     do throws(SpoolError) {
-      try file.write(Array(lines.utf8), at: Int64(text.completeLength))
+      try file.write(lines, at: Int64(text.completeLength))
       // After a power cut, the receipt would count again, and nobody looks for a file that was delivered.
-      if isRequeued, text.journal.publication.receipt?.isDelivered == true { try file.fdatasync() }
+      if text.journal.publication.receipt?.isDelivered == true { try file.fdatasync() }
     } catch {
       // A job without a journal would count as one that is still written.
       try? file.truncate(to: Int64(text.completeLength))
       throw error
     }
-    candidate.isRequeueNoted = isRequeued
+    candidate.isRequeueNoted = !text.journal.isEmpty
+  }
+
+  /// The lines of the journal that say how the job came.
+  private func arrival(_ candidate: LockedJob, _ text: JobText) -> [UInt8] {
+    guard candidate.origin.takesNewJobs else { return [] }
+    let now = Timestamp.now()
+    let requeued = text.journal.isEmpty ? "" : JournalLine.requeued(now).text
+    let urgent = candidate.origin == .urgent && !text.isMarkedUrgent ? JournalLine.urgent(now).text : ""
+    return Array((requeued + urgent).utf8)
   }
 
   /// Undoes the claim's rename. Where another job has taken the name meanwhile, the file stays in `cur/`, to be taken

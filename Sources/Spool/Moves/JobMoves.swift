@@ -74,8 +74,8 @@ extension JobMoves {
     throw SpoolError(call: .rename, path: claim.display, errno: .noSuchFileOrDirectory)
   }
 
-  /// Removes a claim's file, also where somebody has just moved it on, or has taken it to `tmp/` by mistake and gives it
-  /// its name again.
+  /// Removes a claim's file, also where somebody has just moved it on, or has taken it to `tmp/` by mistake and gives
+  /// it its name again.
   /// - Returns: false if it has had no name: somebody has moved it on and changed it, so the job goes on without `old`.
   private func withdraw(_ claim: Path, _ job: JobName, _ own: FileStatus) throws(SpoolError) -> Bool {
     var isGone = false

@@ -29,7 +29,9 @@ struct Aria2List: LineFormat {
   mutating func refuse(_ line: ListLine) throws(Defect) -> ListedJob? {
     if line.content.utf8.first == UInt8(ascii: "#") { return nil }
     defer { (job, name, skips) = (nil, nil, true) }
-    return line.isIndented ? nil : try Self.placed(job, at: name)
+    if !line.isIndented { return try Self.placed(job, at: name) }
+    guard let job else { return nil }
+    throw Defect(line: job.line, reason: "the job has an option that cannot be read, so it cannot be used")
   }
 
   mutating func finish() throws(Defect) -> ListedJob? {

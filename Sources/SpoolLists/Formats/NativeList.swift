@@ -12,6 +12,8 @@ struct NativeList: LineFormat {
     case job(Stanza)
     /// What cannot be used, up to the next URL or blank line.
     case refused
+    /// The same, up to the next blank line.
+    case spoiled
 
     var isNone: Bool { if case .none = self { true } else { false } }
   }
@@ -50,6 +52,7 @@ struct NativeList: LineFormat {
       try skip(line)
       return nil
     }
+    if case .spoiled = block { return nil }
     if LineLooks.isURL(content) { return try take(url: line) }
     switch block {
     case .job(let stanza): try grow(stanza, line)
@@ -70,25 +73,34 @@ struct NativeList: LineFormat {
         : "after several URLs: put a blank line before each job of more than one line"
       throw Defect(
         line: line.number, reason: "\(advice); without it, the URL in line \(stanza.line) cannot be used either")
-    case .refused: break
+    case .refused, .spoiled: break
     }
     return nil
   }
 
   mutating func refuse(_ line: ListLine) throws(Defect) -> ListedJob? {
-    if line.content.utf8.first == UInt8(ascii: "#") {
+    let isURL = LineLooks.isURL(line.content)
+    guard isURL || LineLooks.isKey(line.content) else {
       try skip(ListLine(text: "#", number: line.number))
       return nil
     }
-    defer { block = .refused }
-    if case .url(let last, _) = block, LineLooks.isURL(line.content) { return try Self.job(last) }
+    switch block {
+    case .url(let last, _) where isURL:
+      block = .refused
+      return try Self.job(last)
+    case .url(let stanza, _), .job(let stanza):
+      block = .spoiled
+      throw Defect(line: stanza.line, reason: "the job has a line that cannot be read, so it cannot be used")
+    case .none: block = isURL ? .refused : .spoiled
+    case .refused, .spoiled: break
+    }
     return nil
   }
 
   mutating func finish() throws(Defect) -> ListedJob? {
     defer { block = .none }
     switch block {
-    case .none, .refused: return nil
+    case .none, .refused, .spoiled: return nil
     case .url(let stanza, _), .job(let stanza): return try Self.job(stanza)
     }
   }
@@ -101,7 +113,7 @@ struct NativeList: LineFormat {
     let pair = URLWithName(line.content)
     let stanza = pair.map { Stanza($0, line.number) } ?? Stanza(line)
     switch block {
-    case .none, .refused:
+    case .none, .refused, .spoiled:
       block = .url(stanza, isFirst: pair == nil && block.isNone)
       return nil
     case .url(let last, _):
@@ -123,7 +135,7 @@ struct NativeList: LineFormat {
   /// A comment counts as a line of the job that it is in.
   private mutating func skip(_ line: ListLine) throws(Defect) {
     switch block {
-    case .none, .refused: break
+    case .none, .refused, .spoiled: break
     case .url(var stanza, let isFirst):
       try stanza.append(line)
       block = .url(stanza, isFirst: isFirst)

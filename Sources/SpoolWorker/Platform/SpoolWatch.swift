@@ -74,6 +74,8 @@ struct DirectoryChange {
 
   /// Watches what is not watched yet: at the start, and after a directory was removed and created again.
   func renew() throws(SpoolError) {
+    // Without it, `spoolrun get` runs a worker of its own beside this one.
+    do throws(SpoolError) { if runsAll { sign = try WatchSign(for: spool) ?? sign } } catch { sign = nil }
     limit = nil
     if queue == nil {
       guard LoopExecutor.milliseconds() >= begins else { return }
@@ -91,8 +93,6 @@ struct DirectoryChange {
       let mask = IN_CLOSE_WRITE | IN_MOVED_TO | IN_ATTRIB | IN_ONLYDIR | more
       if let watch = try watch(directory, UInt32(mask)) { directories[watch] = directory }
     }
-    // Without it, `spoolrun get` runs a worker of its own beside this one.
-    do throws(SpoolError) { if runsAll { sign = try WatchSign(for: spool) ?? sign } } catch { sign = nil }
   }
 
   private func watch(_ directory: Directory?, _ mask: UInt32) throws(SpoolError) -> Int32? {

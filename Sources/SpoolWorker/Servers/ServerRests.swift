@@ -58,8 +58,8 @@ struct ServerRests: Equatable {
     fileprivate(set) var failures = 1
     /// It answered a moment before, so that it has perhaps lost one connection only.
     fileprivate var isSudden = false
-    /// The job whose turn it is to ask, and until when the others leave that to it.
-    fileprivate var probe: Probe?
+    /// The jobs that have had the turn to ask and may still show something, and until when the others leave it to each.
+    fileprivate var probes: [UInt64: Int64] = [:]
     /// The URL that alone said so; nil once another one did.
     fileprivate var url: UInt64?
     fileprivate var isBelieved: Bool
@@ -78,7 +78,7 @@ struct ServerRests: Equatable {
     /// Nobody knows when it can be reached again.
     fileprivate var isLasting: Bool { cause == .unreachable && !isSudden }
 
-    fileprivate func isProbed(at now: Int64) -> Bool { probe.map { now < $0.ends } ?? false }
+    fileprivate func isProbed(at now: Int64) -> Bool { probes.values.contains { now < $0 } }
 
     /// A hash of the URL that alone said so; 0 if it has credentials of its own; nil once another one said it, too.
     var onlyURL: UInt64? { isBelieved ? nil : url ?? 0 }
@@ -89,11 +89,6 @@ struct ServerRests: Equatable {
       (cause, code, reason, until, since, failed) = (fault.cause, fault.code, fault.reason, now, now, now)
       (url, isBelieved) = (fault.url, fault.isBelieved)
     }
-  }
-
-  fileprivate struct Probe: Equatable {
-    let id: UInt64
-    let ends: Int64
   }
 
   /// What a server bears that has rested.
@@ -184,13 +179,13 @@ struct ServerRests: Equatable {
   /// A job goes this way. If its server has rested, it is the probe.
   mutating func started(_ id: UInt64, _ way: Way, at now: Int64) {
     for key in way where rests[key]?.isProbed(at: now) == false {
-      rests[key]?.probe = Probe(id: id, ends: now + Self.longestProbe)
+      rests[key]?.probes[id] = now + Self.longestProbe
     }
   }
 
   /// Whether this job may ask by this way, as its probe if need be.
   mutating func mayAsk(_ id: UInt64, _ way: Way, at now: Int64) -> Bool {
-    let others = way.filter { rests[$0]?.probe?.id != id }
+    let others = way.filter { now >= rests[$0]?.probes[id] ?? .min }
     if isClosed(others, at: now) { return false }
     started(id, way, at: now)
     return true
@@ -216,7 +211,7 @@ struct ServerRests: Equatable {
   /// Whether a job gives up on this way: as long as it is patient, and as there is the job, its server has answered
   /// nobody, and a probe has just failed. A proxy is this host's own, and never given up.
   func isAway(_ way: Way, _ patience: Patience, at now: Int64) -> Bool {
-    guard let key = way.first, let rest = rests[key], rest.probe == nil, now < rest.until, !rest.isOfOther else {
+    guard let key = way.first, let rest = rests[key], !rest.isProbed(at: now), now < rest.until, !rest.isOfOther else {
       return false
     }
     let answered = answered(key)
@@ -250,14 +245,14 @@ struct ServerRests: Equatable {
     }
     // Its own URL says nothing new.
     if fault.cause == .asked, let url = fault.url, rest.cause == .asked, url != rest.url { rest.isBelieved = true }
-    let isProbe = rest.probe?.id == id
+    let isProbe = rest.probes.removeValue(forKey: id) != nil
     if isProbe {
       // It answered in between.
       if rest.isOfOther != fault.isOfOther { (rest.since, rest.failures) = (now, 0) }
       if fault.cause != .asked || rest.cause != .asked { (rest.url, rest.isBelieved) = (fault.url, fault.isBelieved) }
       rest.failures += 1
       rest.failed = now
-      (rest.cause, rest.code, rest.reason, rest.probe) = (fault.cause, fault.code, fault.reason, nil)
+      (rest.cause, rest.code, rest.reason) = (fault.cause, fault.code, fault.reason)
     }
     // One that had begun before the rest shows only for how long the server asks.
     if isProbe || fault.asked != nil && rest.cause == .asked {
@@ -321,7 +316,7 @@ struct ServerRests: Equatable {
         answers[key] = Answers(at: now)
       }
       answers[key]?.note(at: now)
-      if rests[key]?.probe?.id == id {
+      if rests[key]?.probes[id] != nil {
         end(key, at: now)
         back.append(key)
       }
@@ -351,7 +346,7 @@ struct ServerRests: Equatable {
   }
 
   /// A probe that has shown nothing leaves its turn to the next job.
-  mutating func ended(_ id: UInt64) { for (key, rest) in rests where rest.probe?.id == id { rests[key]?.probe = nil } }
+  mutating func ended(_ id: UInt64) { for key in rests.keys { rests[key]?.probes[id] = nil } }
 
   /// What could not be reached may be probed at once, because the network has changed.
   mutating func networkChanged(at now: Int64) {
@@ -381,7 +376,7 @@ struct ServerRests: Equatable {
       return before != nil
     }
     if before == nil { makeRoom() }
-    rest.probe = before?.probe
+    rest.probes = before?.probes ?? [:]
     rests[key] = rest
     return rest.until <= now && before.map { now < $0.until } ?? false
   }

@@ -64,10 +64,10 @@ struct Add: ParsableCommand {
         let drop = JobDrop(spool: spool, request: job.request, pieces: pieces, name: job.name)
         dropped.append(try drop.run(ifNew: new))
       }
-      if dropped.contains(where: \.isNew) { try MissingWorker.tell(of: spool) }
-      return dropped.map(\.job)
+      return dropped
     }
-    if wait { try JobsWaitedFor.wait(for: [(spool, dropped)]) }
+    if dropped.contains(where: \.isNew) { try MissingWorker.tell(of: spool) }
+    if wait { try JobsWaitedFor.wait(for: [(spool, dropped.map(\.job))]) }
   }
 
   /// Whoever may only drop jobs hears it before anything is dropped.

@@ -52,9 +52,9 @@ struct AddList {
       let account = try ExitStatus.reporting("the jobs cannot be dropped") {
         let account = try add(to: spool, ifNew: ifNew)
         Terminal.print(account.text)
-        if account.added > 0 { try MissingWorker.tell(of: spool) }
         return account
       }
+      if account.added > 0 { try MissingWorker.tell(of: spool) }
       if account.renamed.count > 0 {
         Terminal.error(
           "\(account.renamed.count) of them have a mark in their names, such as \(account.renamed.example), because "

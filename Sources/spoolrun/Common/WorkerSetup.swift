@@ -62,14 +62,13 @@ struct AllowedSchemes {
 
 /// Tells a person whose jobs nobody runs how to start a worker.
 enum MissingWorker {
-  static func tell(of spool: Spool) throws(SpoolError) {
+  static func tell(of spool: Spool) throws {
     guard Terminal.isErrorTerminal else { return }
-    do throws(SpoolError) {
-      if try !WorkerFiles(spool).living().isEmpty { return }
-    } catch  where error.errno == .permissionDenied {
-      // A user who may only drop jobs.
-      return
+    let isNone = try ExitStatus.reporting("it is not known whether a worker runs") {
+      // A user who may only drop jobs is not told.
+      try orNil(WorkerFiles(spool).living(), on: .permissionDenied)?.isEmpty
     }
+    if isNone != true { return }
     if spool.isBesideFiles { return Terminal.say("the `spoolrun get` that was given before goes on with it") }
     let place = ShellWords.quoted(spool.location)
     Terminal.say("no worker runs: `spoolrun --once \(place)` runs what is due, `spoolrun \(place)` stays and runs all")

@@ -19,7 +19,7 @@ private struct GestureRun {
     try? spool.learnClock()
   }
 
-  func tell() throws(SpoolError) {
+  func tell() throws {
     let count = changed.count
     if isVerbose || count == 0 && !isComplete { return }
     if count == 0 { return Terminal.say("nothing to \(gesture.command)") }

@@ -171,6 +171,9 @@ import Testing
     #expect(!early && other && !former && rests.isClosed([Self.server], at: 130_000))
     rests.ended(2)
     #expect(rests.isClosed([Self.server], at: 130_000), "the other still asks")
+    let third = rests.mayAsk(4, [Self.server], at: 250_000)
+    // A server may take minutes for an answer.
+    #expect(third && rests.answered(3, [Self.server], at: 260_000) == [Self.server])
   }
 
   /// Twice as many with each answer. One that asked for a rest bears half of what it had before, for some minutes.
