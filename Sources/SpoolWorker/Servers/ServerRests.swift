@@ -346,7 +346,9 @@ struct ServerRests: Equatable {
   }
 
   /// A probe that has shown nothing leaves its turn to the next job.
-  mutating func ended(_ id: UInt64) { for key in rests.keys { rests[key]?.probes[id] = nil } }
+  mutating func ended(_ id: UInt64) {
+    for (key, rest) in rests where rest.probes[id] != nil { rests[key]?.probes[id] = nil }
+  }
 
   /// What could not be reached may be probed at once, because the network has changed.
   mutating func networkChanged(at now: Int64) {

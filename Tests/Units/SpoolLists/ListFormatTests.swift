@@ -127,7 +127,10 @@ import Testing
 
   /// Its place in the list tells what may be lost with it.
   @Test(arguments: [
-    (ListFormat.aria2, "http://h/a\n out=x\nhttp://h/?\n out=y\nhttp://h/c", ["http://h/a\noutput: x", "http://h/c"], 1),
+    (
+      ListFormat.aria2, "http://h/a\n out=x\nhttp://h/?\n out=y\nhttp://h/c\n",
+      ["http://h/a\noutput: x", "http://h/c"], 1
+    ),
     (.aria2, "http://h/a\n out=?\n checksum=md5=1\nhttp://h/c\n", ["http://h/c"], 2),
     (.aria2, "http://h/a\n # ?\n out=x\n", ["http://h/a\noutput: x"], 1),
     (.native, "http://h/a\nhttp://h/?\noutput: y\n\nhttp://h/c\n", ["http://h/a", "http://h/c"], 1),
