@@ -127,6 +127,9 @@ import Testing
     let probes = tells ? 2 : 20
     let what = Comment("\(quota) in \(window) s, \(tells ? "told" : "not told"): \(refused) refused in a window")
     #expect(refused <= scene.servers.perHost + probes, what)
+    // Of all workers, one job probes.
+    let later = (scene.servers.counts["limited"] ?? [:]).sorted { $0.key < $1.key }.dropFirst().map(\.value.refused)
+    if tells { #expect(later.max() ?? 0 <= 2, "\(later)") }
     #expect(scene.end(of: "free").map { $0 <= 300 } == true, what)
     #expect(scene.end(of: "limited").map { $0 <= 5 * window + 900 } == true, what)
     #expect(scene.world.problems == [])

@@ -11,6 +11,7 @@ internal import SystemPackage
 /// | `hosts`: 1024 for each hash of a server | exclusive | a transfer from that server |
 /// | `limits` + N | shared | a worker starts at most N transfers from one server |
 /// | `turns` + a hash of a server | exclusive | its turn is being taken |
+/// | `probes` + a hash of a server | exclusive | a job of that worker probes it |
 /// | `wants`: 4096 for each hash of a server | exclusive | that worker waits for a slot, and has less than its share |
 /// | `seats` + S | exclusive | a worker has the seat S |
 /// | `transfers` of a class: 4096 for each seat | exclusive, from the first on | a transfer of that worker |
@@ -28,6 +29,7 @@ package final class SharedSlots {
   private static let hosts: Int64 = 1 << 42
   private static let limits: Int64 = 1 << 43
   private static let turns: Int64 = 1 << 43 + 1 << 20
+  private static let probes: Int64 = 1 << 43 + 1 << 21
   private static let wants: Int64 = 1 << 43 + 1 << 32
   private static let seats: Int64 = 1 << 44
   private static func transfers(_ rateClass: Int) -> Int64 { 1 << 45 + Int64(rateClass) << 32 }
@@ -135,6 +137,15 @@ package final class SharedSlots {
       rest = rest.lowerBound..<lock.lowerBound
     }
     return found
+  }
+
+  /// - Returns: whether no other worker probes the server, so that this one does until it gives that back.
+  package func takeProbe(of server: String) throws(SpoolError) -> Bool {
+    try file.tryLock(Self.byte(Self.probes + Self.place(of: server)))
+  }
+
+  package func giveProbe(of server: String) throws(SpoolError) {
+    try file.unlock(Self.byte(Self.probes + Self.place(of: server)))
   }
 
   // MARK: paces

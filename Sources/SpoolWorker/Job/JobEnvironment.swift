@@ -29,7 +29,12 @@ internal import Transfer
   }
   private(set) lazy var servers: Servers = Servers(
     spool, perHost: options.perHost, log: log, isForPerson: options.only != nil,
-    expectsMistakes: options.expectsMistakes
+    expectsMistakes: options.expectsMistakes,
+    probe: { [unowned self] server, takes in
+      if takes { return limits.takeProbe(of: server) }
+      limits.giveProbe(of: server)
+      return false
+    }
   ) { [unowned self] in
     way(to: $0)
   } running: { [unowned self] in

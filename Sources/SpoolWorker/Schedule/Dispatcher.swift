@@ -91,6 +91,10 @@ internal import Spool
       case .search(let count): try lookout.search(count, &scheduler)
       case .start(let choice):
         let now = LoopExecutor.milliseconds()
+        guard environment.servers.takeTurn(choice.way) else {
+          scheduler.putBack(choice, until: now)
+          continue
+        }
         if let (wait, isForTurn) = environment.limits.take(choice.host, choice.peek.priority, at: now) {
           scheduler.putBack(choice, until: now + wait, isForTurn: isForTurn)
           continue

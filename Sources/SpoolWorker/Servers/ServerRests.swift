@@ -169,6 +169,14 @@ struct ServerRests: Equatable {
     }
   }
 
+  /// Whether a job of this worker probes the server now.
+  func isProbed(_ key: String, at now: Int64) -> Bool { rests[key]?.isProbed(at: now) ?? false }
+
+  /// Another worker probes it.
+  mutating func leave(_ key: String, until time: Int64) {
+    if let rest = rests[key] { rests[key]?.until = max(rest.until, time) }
+  }
+
   func answered(_ key: String) -> Int64? { answers[key]?.last }
 
   /// Milliseconds between two requests to a server that has refused some without saying when it takes more; 0 for none.

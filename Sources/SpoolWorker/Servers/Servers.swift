@@ -10,6 +10,9 @@ internal import Transfer
   private let log: @Sendable (Event) -> Void
   private let way: (URLParts) -> ServerRests.Way
   private let running: (String) -> Int?
+  private let probe: (_ server: String, _ takes: Bool) -> Bool
+  /// Those that this worker probes, as the others see.
+  private var probed: Set<String> = []
   /// When a person last heard of a rest.
   private var told: [String: Int64] = [:]
   /// What a person has heard of: servers that are away, and ``ServerRests/network``.
@@ -25,12 +28,15 @@ internal import Transfer
   /// - Parameters:
   ///   - isForPerson: whether a person waits for this worker. Otherwise it shares what it knows with other workers.
   ///   - way: what a job needs to fetch from a URL.
+  ///   - probe: takes the turn to probe a server, which one of the spool's workers has, or gives it back. Returns
+  ///     whether this one has it.
   ///   - running: how many transfers of this worker a server has; nil if that is not known.
   init(
     _ spool: Spool, perHost: Int, log: @escaping @Sendable (Event) -> Void, isForPerson: Bool, expectsMistakes: Bool,
+    probe: @escaping (_ server: String, _ takes: Bool) -> Bool = { _, _ in true },
     way: @escaping (URLParts) -> ServerRests.Way, running: @escaping (String) -> Int?
   ) {
-    (self.spool, self.log, self.way, self.running) = (spool, log, way, running)
+    (self.spool, self.log, self.way, self.running, self.probe) = (spool, log, way, running, probe)
     self.expectsMistakes = expectsMistakes
     notes = isForPerson ? nil : ServerNotes(spool, log)
     rests = ServerRests(perHost: perHost)
@@ -49,9 +55,41 @@ internal import Transfer
 
   func ended(_ id: UInt64) { rests.ended(id) }
 
+  /// Takes the turn to probe those of this way whose rests are over. The others wait until that has shown something.
+  /// - Returns: false if another worker has it, or what it has found makes the server rest on.
+  func takeTurn(_ way: ServerRests.Way) -> Bool {
+    let keys = way.filter { rests.rests[$0] != nil && !probed.contains($0) }
+    // What a person wants waits for nobody.
+    if notes == nil || keys.isEmpty || rests.isClosed(way, at: now) { return true }
+    for key in keys {
+      guard probe(turn(key), true) else {
+        rests.leave(key, until: now + SpoolLimits.pause)
+        return false
+      }
+      probed.insert(key)
+    }
+    readNotes(isForced: true)
+    return !rests.isClosed(way, at: now)
+  }
+
+  /// What one host cannot reach, each probes for itself.
+  private func turn(_ key: String) -> String {
+    rests.rests[key]?.cause == .unreachable ? "\(spool.owner.host) \(key)" : key
+  }
+
   /// Looks at what other workers and people have made of the servers' files, if it is time.
   func look() {
-    guard let found = notes?.look(at: now), !found.isEmpty else { return }
+    for key in probed where !rests.isProbed(key, at: now) {
+      probed.remove(key)
+      _ = probe(key, false)
+      _ = probe("\(spool.owner.host) \(key)", false)
+    }
+    readNotes()
+  }
+
+  /// - Parameter isForced: whether the last look does not count for a while.
+  private func readNotes(isForced: Bool = false) {
+    guard let found = notes?.look(at: now, isForced: isForced), !found.isEmpty else { return }
     var back: Set<String> = []
     for (key, seen) in found {
       let note = seen?.note
@@ -111,7 +149,7 @@ internal import Transfer
     if ways.allSatisfy({ rests.isAway($0, patience, at: now) }) { throw away(ways[0][0]) }
     var first: (key: String, rest: ServerRests.Rest, until: Int64)?
     for way in ways {
-      if rests.mayAsk(id, way, at: now) { return nil }
+      if takeTurn(way), rests.mayAsk(id, way, at: now) { return nil }
       guard let obstacle = rests.obstacle(way, at: now) else { continue }
       if obstacle.until < first?.until ?? .max { first = obstacle }
     }
@@ -139,7 +177,9 @@ internal import Transfer
   func obstacle(_ id: UInt64, _ mirror: MirrorURL, _ patience: ServerRests.Patience) -> Failure? {
     if rests.isEmpty { return nil }
     let way = way(mirror.parts)
-    guard !rests.mayAsk(id, way, at: now), let (_, rest, until) = rests.obstacle(way, at: now) else { return nil }
+    guard !takeTurn(way) || !rests.mayAsk(id, way, at: now), let (_, rest, until) = rests.obstacle(way, at: now) else {
+      return nil
+    }
     var failure = Failure(
       FailureCode(label: rest.code) ?? .connect, rest.reason, status: FailureCode.status(of: rest.code))
     failure.rest = seconds(until: until)
@@ -310,8 +350,8 @@ internal import Transfer
   init(_ spool: Spool, _ log: @escaping @Sendable (Event) -> Void) { (files, self.log) = (ServerFiles(spool), log) }
 
   /// - Returns: what has changed, by server; nil for one whose file is gone.
-  func look(at now: Int64) -> [(String, ServerFiles.Seen?)] {
-    guard now >= nextLook else { return [] }
+  func look(at now: Int64, isForced: Bool) -> [(String, ServerFiles.Seen?)] {
+    guard isForced || now >= nextLook else { return [] }
     nextLook = now + Self.interval
     return orTell { () throws(SpoolError) in
       if changes.note(try files.stamp(), at: now) { return try readAll() }

@@ -161,6 +161,22 @@ internal import Transfer
     if let slot = held.removeValue(forKey: id) { spare.append(slot) }
   }
 
+  /// Whether a job of this worker may probe the server. One worker of the spool does at a time.
+  func takeProbe(of server: String) -> Bool {
+    guard let slots = opened() else { return true }
+    do throws(SpoolError) {
+      if try slots.takeProbe(of: server) { return true }
+      return try areHoldersSilent(server, at: LoopExecutor.milliseconds())
+    } catch {
+      fail(error)
+      return true
+    }
+  }
+
+  func giveProbe(of server: String) {
+    do throws(SpoolError) { try slots?.giveProbe(of: server) } catch { fail(error) }
+  }
+
   /// How many transfers of this worker the server has; nil if that is not known.
   func transfers(from server: String) -> Int? { slots == nil ? nil : held.values.count { $0.server == server } }
 

@@ -47,6 +47,18 @@ import Testing
     #expect(try workers.map { try $0.isWanted("http://a:80") } == [true, true, false])
   }
 
+  @Test func `one of the workers probes a server`() throws {
+    var one: SharedSlots? = try SharedSlots(of: spool)
+    let other = try SharedSlots(of: spool)
+    #expect(try one?.takeProbe(of: "http://a:80") == true && one?.takeProbe(of: "http://a:80") == true)
+    #expect(try !other.takeProbe(of: "http://a:80") && other.takeProbe(of: "http://b:80"))
+    try one?.giveProbe(of: "http://a:80")
+    #expect(try other.takeProbe(of: "http://a:80") && one?.takeProbe(of: "http://a:80") == false)
+    #expect(try one?.takeProbe(of: "http://c:80") == true)
+    one = nil
+    #expect(try other.takeProbe(of: "http://c:80"))
+  }
+
   @Test func theLowestLimitCounts() throws {
     let workers = try [9, 3, 5].map { limit in
       let slots = try SharedSlots(of: spool)
