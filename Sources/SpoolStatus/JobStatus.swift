@@ -99,6 +99,8 @@ package struct WaitReason: Sendable, Equatable {
     case worker
     /// What the workers wait for themselves: see ``WorkerReport/Wait``.
     case gate, space, output, proxy, server, network
+    /// Its worker is gone, and the lease is not over.
+    case lease
     /// Somebody may still write it.
     case unfinished
     /// Another job has its output.
@@ -128,7 +130,7 @@ package struct WaitReason: Sendable, Equatable {
     case .network: "waits for the network"
     case .unfinished: "not complete: \(reason)"
     case .slots: "waits for a slot: \(reason)"
-    case .worker, .server, .order, .host, .priority: reason
+    case .worker, .server, .lease, .order, .host, .priority: reason
     }
   }
 
@@ -137,7 +139,8 @@ package struct WaitReason: Sendable, Equatable {
     case .space: "room on the disk"
     case .output: "the output directory"
     case .other: "its worker"
-    case .held, .time, .worker, .gate, .proxy, .server, .network, .unfinished, .order, .host, .slots, .priority:
+    case .held, .time, .worker, .gate, .proxy, .server, .network, .lease, .unfinished, .order, .host, .slots,
+      .priority:
       "the \(cause.rawValue)"
     }
   }

@@ -14,7 +14,7 @@ private struct JobStory {
   let data: UInt64?
   let now: Timestamp
   /// What it waits for, if that is no worker.
-  let waits: String?
+  let waits: (sentence: String, cause: WaitReason.Cause?)?
   let spool: String
 
   /// The lines for a terminal: free of control characters.
@@ -33,7 +33,7 @@ private struct JobStory {
   // MARK: what it is
 
   private var outcome: String {
-    if let waits { return waits }
+    if let waits { return waits.sentence }
     return switch standing {
     case .absent: text.request.isStandingOrder ? "a subscription" : place
     case .waiting: "waits for a worker"
@@ -115,7 +115,14 @@ private struct JobStory {
   // MARK: what comes next
 
   private var advice: String? {
-    if waits != nil { return nil }
+    if let waits {
+      if waits.cause == .unfinished, let last = bytes.last, last != 0x0A {
+        return "If nothing is missing, `\(command("retry"))` runs it as it is, once it is in failed."
+      }
+      guard waits.cause == .server, let url = text.request.urls.first else { return nil }
+      let host = ShellWords.quoted(String(URLText(url.text).host))
+      return "`spoolrun retry --spool \(ShellWords.quoted(spool)) --server \(host)` asks now."
+    }
     switch standing {
     case .absent, .running, .done: return nil
     case .waiting, .due: return "`spoolrun --once \(ShellWords.quoted(spool))` runs it, unless a worker does."
@@ -189,14 +196,15 @@ package final class JobStoryReader {
   }
 
   /// What a job waits for; nil if that is a worker.
-  private func wait(of place: JobPlace) throws(SpoolError) -> String? {
+  private func wait(of place: JobPlace) throws(SpoolError) -> (sentence: String, cause: WaitReason.Cause?)? {
     if snapshot == nil { snapshot = try SnapshotReader(spool, limit: 1000, receipts: 0).read() }
     // Of a long list, not all are read.
     let jobs = snapshot?.jobs.values.joined()
     guard let status = jobs?.first(where: { $0.name == place.job && $0.directory == place.directory }) else {
-      return "waits"
+      return ("waits", nil)
     }
-    return status.waits?.cause == .worker ? nil : status.waits?.sentence
+    guard let waits = status.waits, waits.cause != .worker, let sentence = waits.sentence else { return nil }
+    return (sentence, waits.cause)
   }
 }
 

@@ -130,11 +130,11 @@ package final class SnapshotReader {
 
   /// A claimed job is running if its worker may be alive. Otherwise it was interrupted.
   private func addClaims(_ names: [FileName]) throws(SpoolError) {
-    var claims: [JobState: [(file: FileName, claim: ClaimName)]] = [:]
+    var claims: [JobState: [(file: FileName, claim: ClaimName, status: FileStatus)]] = [:]
     for name in names {
       guard let claim = ClaimName(name), let status = try status(.cur, name) else { continue }
       let isAlive = claim.isAlive(status, in: spool, now: now)
-      claims[isAlive ? .running : .interrupted, default: []].append((name, claim))
+      claims[isAlive ? .running : .interrupted, default: []].append((name, claim, status))
     }
     // What a worker has said of that is some seconds old.
     let counts = Dictionary(
@@ -147,12 +147,16 @@ package final class SnapshotReader {
       // All that run are read: their rates are summed up.
       let limit = state == .running ? group.count : limit
       try count(sorted.dropFirst(limit).map(\.file), state, in: .cur)
-      for (file, claim) in sorted.prefix(limit) {
+      for (file, claim, status) in sorted.prefix(limit) {
         guard var job = try details(.cur, file, claim.job.fileName, state) else { continue }
         job.worker = claim.shownOwner
         if state == .interrupted {
           job.problem = .init(
             code: "crashed", reason: job.worker.map { "its worker \($0) is gone" } ?? "it has no worker")
+          if let owner = claim.owner, let end = Leases(spool).endOfLease(of: file, status, now: now) {
+            let left = shortDuration(end - now.seconds)
+            job.waits = WaitReason(.lease, "taken over in \(left), when the lease of \(escaped(owner.host)) ends")
+          }
         }
         snapshot.add(job)
       }
@@ -296,14 +300,16 @@ package final class SnapshotReader {
         job.bytes = size
         job.total = JobReading(text: text, defaults: defaults, data: (size, data.modified), now: now).total
       }
-      if now.seconds - status.modified < FileStatus.settlingTime { job.waits = doubt(bytes) }
+      let isYoung = now.seconds - status.modified < FileStatus.settlingTime
+      if isYoung || bytes.last != 0x0A && !text.tornTailIsJournal { job.waits = doubt(bytes) }
       return job
     } catch {
       return job
     }
   }
 
-  /// Why a file that has changed a moment ago may not be complete. A process that has it open is not seen from here.
+  /// Why a file that is cut, or has changed a moment ago, may not be complete. A process that has it open is not seen
+  /// from here.
   private func doubt(_ bytes: [UInt8]) -> WaitReason? {
     let doubt: Unfinished
     if bytes.isEmpty {

@@ -10,7 +10,7 @@ private struct WaitReasons {
   /// The worker's own reason, if no worker can start a job.
   private let obstacle: WaitReason?
   private let isNetworkAwaited: Bool
-  private let rests: [ExactText: String]
+  private let rests: [ExactText: ServerStatus]
   private let transfers: [ExactText: Int]
   /// By output, the names of the running jobs.
   private let outputs: [ExactText: String]
@@ -34,8 +34,7 @@ private struct WaitReasons {
       stopped.isEmpty || stopped.count < serving.count || isPartlyKnown
       ? nil : WaitReason(WaitReason.Cause(rawValue: stopped[0].cause) ?? .other, escaped(stopped[0].reason))
     isNetworkAwaited = serving.contains { $0.waits.contains { $0.cause == "network" } }
-    rests = Dictionary(
-      snapshot.servers.map { ($0.note.shown.exact, $0.sentence(now: snapshot.time)) }, uniquingKeysWith: { $1 })
+    rests = Dictionary(snapshot.servers.map { ($0.note.shown.exact, $0) }, uniquingKeysWith: { $1 })
     let running = snapshot.jobs[.running] ?? []
     transfers = Dictionary(running.compactMap { $0.target?.server?.exact }.map { ($0, 1) }, uniquingKeysWith: +)
     outputs = Dictionary(
@@ -64,11 +63,14 @@ private struct WaitReasons {
     case .retrying, .interrupted, .waiting: break
     }
     if let next = job.next, next > now { return time(next, job) }
-    if !mayHaveWorker { return WaitReason(.worker, "no worker runs") }
-    if let rest = (job.target?.server?.exact).flatMap({ rests[$0] }) { return WaitReason(.server, rest) }
-    if let obstacle { return obstacle }
     // As the reader has found it.
     if let wait = job.waits { return wait }
+    // No worker that starts asks a server that still rests.
+    if let rest = (job.target?.server?.exact).flatMap({ rests[$0] }), mayHaveWorker || rest.end > now {
+      return WaitReason(.server, rest.sentence(now: now))
+    }
+    if !mayHaveWorker { return WaitReason(.worker, "no worker runs") }
+    if let obstacle { return obstacle }
     if let output = job.target?.output?.exact, let other = outputs[output] {
       return WaitReason(.order, "\(other) runs, which has its output")
     }

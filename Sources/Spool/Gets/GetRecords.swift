@@ -156,15 +156,20 @@ package struct GetRecords: Sendable {
     /// nil for a job that is not done.
     package init?(_ job: FileName, _ text: JobText) {
       guard let done = text.journal.publication.done else { return nil }
-      let asked = text.request.urls.first?.text ?? ""
+      self.init(
+        job, url: text.journal.data.version?.resource?.place, asked: text.request.urls.first?.text,
+        lacks: Self.secrets(of: text.request), done)
+    }
+
+    /// What of a request is not noted, because it may be secret; nil if that is nothing.
+    package static func secrets(of request: JobRequest) -> String? {
+      let asked = request.urls.first?.text ?? ""
       let (place, all) = (URLText(asked).place, asked.prefix(before: "#"))
       let secrets = [
         ("query", all.utf8.count > place.utf8.count), ("login", shownURL(asked).exact != String(place).exact),
-        ("header", !text.request.headers.isEmpty),
+        ("header", !request.headers.isEmpty),
       ].filter(\.1).map(\.0)
-      self.init(
-        job, url: text.journal.data.version?.resource?.place, asked: text.request.urls.first?.text,
-        lacks: secrets.isEmpty ? nil : secrets.joined(separator: ","), done)
+      return secrets.isEmpty ? nil : secrets.joined(separator: ",")
     }
 
     fileprivate init(_ job: FileName, url: String?, asked: String?, lacks: String?, _ done: Journal.Done) {

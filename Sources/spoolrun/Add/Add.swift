@@ -66,8 +66,8 @@ struct Add: ParsableCommand {
       }
       return dropped
     }
+    if wait { return try JobsWaitedFor.wait(for: [(spool, dropped.map(\.job))]) }
     if dropped.contains(where: \.isNew) { try MissingWorker.tell(of: spool) }
-    if wait { try JobsWaitedFor.wait(for: [(spool, dropped.map(\.job))]) }
   }
 
   /// Whoever may only drop jobs hears it before anything is dropped.

@@ -124,15 +124,16 @@ enum DashedName {
 enum Suggestion {
   /// What the commands are called elsewhere. A word may belong to several commands; the first one that exists counts.
   private static let synonyms: [(command: String, words: Set<String>)] = [
+    ("add --from", ["import"]), ("verify --refetch", ["repair"]),
     ("get", ["download", "fetch", "wget", "curl"]),
     ("add", ["download", "fetch", "drop", "enqueue", "submit", "put", "push"]),
-    ("subscribe", ["feed", "follow", "rss", "mirror"]), ("hold", ["pause", "suspend", "stop", "freeze"]),
+    ("subscribe", ["feed", "follow", "rss", "mirror", "sync"]), ("hold", ["pause", "suspend", "stop", "freeze"]),
     ("release", ["resume", "unpause", "continue", "unhold", "thaw"]),
     ("retry", ["rerun", "redo", "restart", "requeue", "again"]),
     ("prioritise", ["priority", "urgent", "bump", "raise", "promote", "nice", "renice", "hurry"]),
     ("cancel", ["unsubscribe", "rm", "remove", "delete", "del", "abort", "kill", "drop"]),
     ("status --metrics", ["metrics", "prometheus"]),
-    ("status", ["ls", "list", "show", "info", "jobs", "queue", "ps", "stat", "top", "watch", "log"]),
+    ("status", ["ls", "list", "show", "info", "jobs", "queue", "ps", "stat", "top", "watch", "log", "failed"]),
     ("explain", ["why", "what", "reason"]), ("wait", ["join", "until", "await"]), ("url", ["edit", "relink", "link"]),
     ("verify", ["check", "test", "validate"]), ("clean", ["gc", "purge", "prune", "sweep", "cleanup"]),
     ("init", ["create", "new", "mkspool"]), ("--version", ["version"]),

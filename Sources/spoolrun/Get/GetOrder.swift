@@ -1,4 +1,5 @@
 internal import Spool
+internal import SpoolStatus
 internal import SystemPackage
 
 /// Makes sure that the spool has the job of one file, ready to run.
@@ -131,22 +132,26 @@ struct GetOrder {
     if replaces, request.expected.digests.isEmpty || !isSame { return nil }
     let root: OutputRoot
     do throws(OutputRootProblem) { root = try self.root() } catch { return .refused("\(error)") }
+    let again = "remove it, or use --overwrite"
     let found: PayloadCheck
     do throws(SpoolError) {
       found = try root.check(newest.receipt, newest.verified)
     } catch {
       if replaces { return nil }
       // The other files of the command are none the worse for it.
-      return .refused("is there, but cannot be compared with its receipt: \(error); remove it, or use --overwrite")
+      return .refused("is there, but cannot be compared with its receipt: \(error); \(again)")
     }
     switch found {
     case .missing: return nil
     case .changed where replaces, .unreadable where replaces: return nil
     case .changed(let mismatch):
-      return .refused(
-        "is there, but has changed since it was fetched (\(mismatch.text)): remove it, or use --overwrite")
+      let isNoted = isSame && spool.isBesideFiles && GetRecords.Fetched.secrets(of: request) == nil
+      // A mere name would be that of a job.
+      let path = ShellWords.quoted(item.shown.utf8.contains(0x2F) ? item.shown : "./\(item.shown)")
+      let repair = isNoted ? "remove it, use --overwrite, or `spoolrun verify --refetch \(path)`" : again
+      return .refused("is there, but has changed since it was fetched (\(mismatch.text)): \(repair)")
     case .unreadable(let error):
-      return .refused("is there, but cannot be read (\(error.errno)): remove it, or use --overwrite")
+      return .refused("is there, but cannot be read (\(error.errno)): \(again)")
     case .present, .sound: return isSame ? .isThere : nil
     }
   }

@@ -112,7 +112,7 @@ final class GetOutput: Sendable {
     guard left > 0, telling != .failures else { return }
     Terminal.error(
       "what has come so far, \(shortBytes(left)), is in \(escaped(spool.location))"
-        + (spool.isBesideFiles ? ": `spoolrun get` alone there goes on with all of it" : ""), .info)
+        + (spool.isBesideFiles ? ": `spoolrun get` alone in its directory goes on from there" : ""), .info)
   }
 
   private func close(_ ends: [GetEnd], _ now: Timestamp) {

@@ -16,8 +16,7 @@ struct GetPlan {
     let place = GetPlace(output, isDirectory: isDirectory)
     if let output, output == "-" || place.name != nil && leadsToStream(output, place) {
       throw refusal(
-        "-o \(escaped(output)): nothing of a file is shown before all of it is verified: "
-          + "`spoolrun get -o FILE URL && tar xzf FILE`")
+        "-o \(escaped(output)): \(ForeignOption.noStream)")
     }
     try GivenJob.checked(by: "get") { if list.from == nil { try list.refuseWithoutFile() } }
     if urls.isEmpty, list.from == nil, given.isEmpty, place.name == nil {

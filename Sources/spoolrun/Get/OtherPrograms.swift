@@ -49,6 +49,9 @@ struct LoginOptions: ParsableArguments {
 
 /// Options that curl, wget and aria2 have and spoolrun calls otherwise, or does not need.
 enum ForeignOption {
+  static let noStream =
+    "nothing of a file is shown before all of it is verified: `spoolrun get -o FILE URL && tar xzf FILE`"
+
   private static let answers: [(options: Set<String>, answer: String)] = [
     (["-c", "-C", "--continue", "--continue-at"], "it always goes on where it stopped: leave this out"),
     (["-O", "--output-document", "--remote-name-all"], "the URL names the file; -o FILE gives another name"),
@@ -68,7 +71,7 @@ enum ForeignOption {
     (["-r", "-m", "-p", "--recursive", "--mirror"], "no web site is crawled; --from FILE gets the files of a list"),
     (["-A", "-U"], "--user-agent TEXT"), (["-e"], "--referer URL"), (["-t", "--retry"], "--tries N"),
     (["--netrc-file"], "-n reads ~/.netrc; `netrc: FILE` in ~/.config/spoolrun/defaults names another"),
-    (["--ask-password", "--http-user", "--http-password"], "-u NAME asks a terminal for the password"),
+    (["--ask-password", "--http-user", "--http-password", "--password"], "-u NAME asks a terminal for the password"),
     (["--load-cookies", "--cookie"], "`cookies: FILE` in ~/.config/spoolrun/defaults, or -H 'Cookie: NAME=VALUE'"),
     (["--create-dirs"], "missing directories are made anyway: leave this out"),
     (["--max-speed", "--max-download-limit"], "--limit-rate RATE"), (["-R", "--remote-time"], "--times"),
@@ -79,10 +82,15 @@ enum ForeignOption {
   /// What people expect of other commands.
   private static let expected: [(commands: Set<String>, options: Set<String>, answer: String)] = [
     (["init"], ["--group"], "SEVERAL USERS in spool(5) says how a group drops jobs"),
+    (["subscribe"], ["--interval"], "--every TIME says how often it is checked"),
+    (["status"], ["--failed"], "`spoolrun status` names those that failed, `spoolrun explain NAME` says why"),
     (["run"], ["--mail"], "cron(8) mails what it prints; the hook failed-mail, each failure"),
     (
       ["add", "subscribe"],
-      ["-u", "--user", "-n", "--netrc", "--netrc-file", "--http-user", "--http-password", "--ask-password"],
+      [
+        "-u", "--user", "-n", "--netrc", "--netrc-file", "--http-user", "--http-password", "--password",
+        "--ask-password",
+      ],
       "write `netrc: FILE` into SPOOL/defaults, or use a URL such as https://NAME:PASSWORD@host/file"
     ),
     (["add", "subscribe"], ["-x", "--proxy"], "write `proxy: URL` into SPOOL/defaults"),
@@ -94,12 +102,16 @@ enum ForeignOption {
   /// - Parameter arguments: without the program's name.
   static func refuse(in arguments: [String]) {
     guard let command = arguments.first else { return }
-    for argument in arguments.prefix(while: { $0 != "--" }).dropFirst() {
+    for (argument, next) in zip(arguments, arguments.dropFirst() + [""]).prefix(while: { $0.0 != "--" }).dropFirst() {
       let name = String(argument.prefix(before: "="))
       let row = expected.first { $0.commands.contains(command) && $0.options.contains(name) }
       let other = row.map { (name, $0.answer) }
       guard let (option, answer) = other ?? (["get", "add"].contains(command) ? answer(to: argument) : nil) else {
         continue
+      }
+      let isStream = next == "-" || argument.ends(with: "O-") || argument.ends(with: "=-")
+      if command == "get", isStream, ["-O", "--output-document"].contains(option) {
+        ExitStatus.exitOfUsage("\(option): \(noStream); see `spoolrun get --help`")
       }
       ExitStatus.exitOfUsage("\(option): \(answer); see `spoolrun \(command) --help`")
     }

@@ -126,7 +126,8 @@ struct JobsWaitedFor {
         }
       }
       var all = try jobs.map { try JobsWaitedFor($0.spool, $0.names) }
-      while true {
+      // The first look may miss a job that moves, or take one that is gone for such a one.
+      for looks in 1... {
         for index in all.indices where !all[index].isOver { all[index].isOver = try all[index].look() }
         let waiting = all.filter { !$0.isOver }.map(\.description)
         if waiting.isEmpty { break }
@@ -134,6 +135,7 @@ struct JobsWaitedFor {
           let status = all.allSatisfy(\.areDone) ? ExitStatus.waiting : .givenUp
           throw status.after("\(waiting.joined(separator: ", ")) after \(timeout ?? "")")
         }
+        if looks == 2 { for job in all where !job.isOver { try MissingWorker.tell(of: job.spool) } }
         sleep(1)
       }
       if !all.allSatisfy(\.areDone) { throw ExitStatus.givenUp.code }

@@ -75,6 +75,9 @@ import Testing
     try writeFile("\(here)/a", [1])
     let changed = try await get(server.url("/a"))
     #expect(changed.status == .exited(1) && changed.errors.contains("a: is there, but has changed"), "\(changed)")
+    #expect(changed.errors.contains(", or `spoolrun verify --refetch ./a`"), "\(changed)")
+    let secret = try await get("-H", "X-Key: 1", server.url("/a"))
+    #expect(secret.errors.contains("remove it, or use --overwrite"), "\(secret)")
     #expect(try bytes("a") == [1])
     let overwritten = try await get("--overwrite", server.url("/a"))
     #expect(overwritten.status == .exited(0) && server.requests.count == 2, "\(overwritten)")
@@ -237,7 +240,7 @@ import Testing
     } else {
       #expect(result.status == .exited(75) && result.errors.contains("a: stopped; the same command"), "\(result)")
       #expect(
-        result.errors.contains(/what has come so far, [0-9.]+K, is in .*spoolrun/),
+        result.errors.contains(/what has come so far, [0-9.]+K, is in .*spoolrun: .*goes on from there/),
         "\(result)")
     }
     #expect(names(in: here) == [])

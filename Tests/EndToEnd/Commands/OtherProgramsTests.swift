@@ -11,7 +11,9 @@ import Testing
   init() throws { home = try Self.makeHome() }
 
   @Test(arguments: [
-    ("-c", "goes on"), ("--continue", "goes on"), ("-C-", "goes on"), ("-LO", "redirects"), ("-qO-", "-o FILE"),
+    ("-c", "goes on"), ("--continue", "goes on"), ("-C-", "goes on"), ("-LO", "redirects"), ("-O", "names the file"),
+    ("-qO-", "before all of it is verified"), ("--output-document=-", "before all of it is verified"),
+    ("--password=x", "-u NAME"),
     ("-b", "spoolrun add"), ("--input-file=x", "--from"), ("-P", "-o DIR/"), ("-x", "--proxy"), ("-k", "--cacert"),
     ("-nc", "never fetched again"), ("-N", "--overwrite"), ("--dir=x", "-o DIR/"), ("-d", "-o DIR/"),
     ("-j4", "leave this out"), ("--checksum=x", "--sha256"),
@@ -108,6 +110,10 @@ import Testing
     (["run", "--jobs", "x"], "the value 'x'"), (["init", "--group", "x"], "--group: SEVERAL USERS"),
     (["run", "--mail=x"], "--mail: cron(8)"), (["nonsense", "--help"], "nonsense: no such command"),
     (["add", "--user", "a:b", "u"], "--user: write `netrc: FILE` into SPOOL/defaults"),
+    (["get", "-O", "-", "u"], "-O: nothing of a file is shown"),
+    (["status", "--failed"], "--failed: `spoolrun status`"),
+    (["subscribe", "--interval", "1h", "u"], "--interval: --every TIME"),
+    (["repair"], "repair: no such command, and no spool of this name; did you mean `spoolrun verify --refetch`?"),
     (["subscribe", "-n", "u"], "-n: write `netrc: FILE` into SPOOL/defaults"),
   ])
   func `all errors in a command line have one look`(arguments: [String], start: String) async throws {
@@ -119,7 +125,7 @@ import Testing
 
   @Test(arguments: [
     ("version", "--version"), ("unsubscribe", "cancel"), ("log", "status"), ("edit", "url"), ("wget", "get"),
-    ("metrics", "status --metrics"),
+    ("metrics", "status --metrics"), ("import", "add --from"), ("sync", "subscribe"), ("failed", "status"),
   ])
   func `words of others lead to ours`(word: String, command: String) {
     #expect(Suggestion.command(for: word, among: Spoolrun.commandNames) == command)

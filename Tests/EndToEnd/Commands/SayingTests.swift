@@ -67,6 +67,8 @@ struct SayingTests {
     #expect(try await run(["/bin/sh", "-c", add]).errors == "")
     let words = "no worker runs: `spoolrun --once \(spool.root)` runs what is due"
     #expect(try await runInTerminal(add).output.contains(words))
+    let wait = "\(program) wait --timeout 2s --spool \(spool.root) x"
+    #expect(try await runInTerminal(wait).output.contains(words))
     #expect(try await runInTerminal("\(program) retry --all --spool \(spool.root)").output.contains("nothing to retry"))
     let worker = try startSpoolrun([spool.root])
     try await waitUntil("it has its file") { !spool.names("workers").isEmpty }

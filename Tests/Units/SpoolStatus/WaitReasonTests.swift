@@ -67,6 +67,37 @@ import Testing
     #expect(try wait()?.cause == .network)
   }
 
+  /// The next worker, such as that of cron, asks no server before its rest ends.
+  @Test func `a server rests without a worker, too`() throws {
+    func rest(_ left: Int64) throws {
+      let rest = ServerNote.Rest(
+        since: now + -300, failed: now + -10, until: now + left, cause: "unreachable", code: "connect", reason: "x",
+        failures: 3, host: nil)
+      try ServerFiles(spool).write(ServerNote(server: "http://h:80", rests: [rest]), end: now.seconds + left)
+    }
+    try write("partial/a", "http://h/x\n", age: 1)
+    try rest(77)
+    #expect(
+      try wait() == WaitReason(.server, "h has rested for 5m00s, and is asked again in 1m17s (connect)"))
+    let story = try #require(try JobStoryReader(spool).lines(of: FileName("a"), in: nil))
+    #expect(story.first?.hasPrefix("a: h has rested for ") == true, "\(story)")
+    #expect(story.last == "  `spoolrun retry --spool \(directory.root) --server h` asks now.", "\(story)")
+    try rest(-1)
+    #expect(try wait()?.cause == .worker)
+  }
+
+  @Test func `the job of a dead worker whose lease is not over waits for that`() throws {
+    let seat = spool.owner.text.split(separator: ".").last.map { String($0.dropFirst(8)) } ?? ""
+    // No process has this number: it is above the kernel's limit.
+    try write("cur/a:\(own.host)-2.4194305.0000000a\(seat)", "http://h/x\n", age: 8)
+    let reason = "taken over in 52s, when the lease of \(own.host)-2 ends"
+    #expect(try wait() == WaitReason(.lease, reason))
+    let story = try #require(try JobStoryReader(spool).lines(of: FileName("a"), in: nil))
+    #expect(story.first?.hasPrefix("a: taken over in ") == true && !story.joined().contains("--once"), "\(story)")
+    try write("cur/a:\(own.host)-2.4194305.0000000a\(seat)", "http://h/x\n", age: 61)
+    #expect(try wait()?.cause == .worker)
+  }
+
   @Test func `a held job is held`() throws {
     try write("hold/a", "http://h/x\n")
     #expect(try wait()?.cause == .held)
@@ -126,6 +157,13 @@ import Testing
     try addWorker()
     try write("new/a", "http://h/x", age: 2)
     #expect(try wait()?.cause == .unfinished)
+    // Without a worker, and long after: it goes to failed as soon as one sees it.
+    try write("new/b", "http://h/x", age: 100)
+    #expect(try wait("b")?.cause == .unfinished)
+    let story = try #require(try JobStoryReader(spool).lines(of: FileName("b"), in: nil))
+    #expect(story.first?.hasPrefix("b: not complete: its last line has no newline") == true, "\(story)")
+    let retry = "`spoolrun retry --spool \(directory.root) b`"
+    #expect(story.last == "  If nothing is missing, \(retry) runs it as it is, once it is in failed.", "\(story)")
     try write("new/a", "", age: 2)
     #expect(try wait()?.cause == .unfinished)
     try write("new/a", "http://h/x\n", age: 2)
