@@ -284,7 +284,9 @@ final class Oracle {
     let ids = Set(ids + new).union(suspects.keys)
     new = []
     let wrongs = Dictionary(uniqueKeysWithValues: ids.compactMap { id in wrong(with: id).map { (id, $0) } })
-    suspects = suspects.filter { wrongs[$0.key] != nil || exchanging.union(withdrawing).contains($0.value) }
+    suspects = suspects.filter { id, name in
+      wrongs[id] != nil || exchanging.contains(name) || withdrawing.contains(name)
+    }
     for (id, what) in wrongs.sorted(by: { $0.key < $1.key }) {
       if isLast { blame(id, what) }
       let isTaken = directory(.tmp)?.entries.values.contains { self.id(of: $0.inode) == id } ?? false
@@ -317,8 +319,8 @@ final class Oracle {
       excused.insert(id)
     }
     if dead == nil { exchanged = [:] }
-    if let dead { exchanging.remove(dead.name) } else { exchanging = [] }
-    if let dead { withdrawing.remove(dead.name) } else { withdrawing = [] }
+    exchanging = dead.map { exchanging.subtracting([$0.name]) } ?? []
+    withdrawing = dead.map { withdrawing.subtracting([$0.name]) } ?? []
   }
   private var halved: Set<Int> = []
   private var exchanged: [Int: String] = [:]

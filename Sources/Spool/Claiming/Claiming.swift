@@ -184,18 +184,18 @@ extension Claims {
       return outcome
     }
     let files = Claim.Files(file: candidate.writable ?? candidate.lock, lock: candidate.lock, identity: found)
-    let isSound = judgement.defect == nil
-    let lines = !candidate.isOurs && isSound && !text.hasTornTail ? arrival(candidate, text) : []
+    let isCopied = !candidate.isOurs
+    let lines = isCopied && judgement.defect == nil && !text.hasTornTail ? arrival(candidate, text) : []
     let claim = Claim(
       spool: spool, job: candidate.job, origin: candidate.origin, files, text: text,
       isRequeueNoted: candidate.isRequeueNoted || !lines.isEmpty && !text.journal.isEmpty,
       formerOwner: candidate.formerOwner,
       knownSince: candidate.origin.takesNewJobs ? Timestamp(seconds: candidate.foundChanged) : text.journal.knownSince)
-    if !candidate.isOurs { try claim.replaceFile(by: judgement.bytes + lines) }
+    if isCopied { try claim.replaceFile(by: judgement.bytes + lines) }
     try claim.dropTornTail()
     guard let defect = judgement.defect else {
       // A copy whose last line is torn has no such line.
-      if !candidate.isOurs, lines.isEmpty, claim.origin == .urgent, !text.isMarkedUrgent {
+      if isCopied, lines.isEmpty, claim.origin == .urgent, !text.isMarkedUrgent {
         try claim.append(.urgent(.now()))
       }
       return .claimed(claim)

@@ -25,7 +25,7 @@ struct JobLines: Sequence, IteratorProtocol {
       range: start..<position)
   }
 
-  /// Without a byte order mark, which would be no such behind another line.
+  /// The lines that are kept, without a byte order mark: it counts for nothing only at the beginning of a file.
   static func kept(of bytes: [UInt8], _ isKept: (JobLine) -> Bool) -> [UInt8] {
     bytes.withUnsafeBytes { all in
       var kept: [UInt8] = []

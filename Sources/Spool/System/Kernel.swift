@@ -16,7 +16,9 @@ enum SyncExtent: Sendable { case data, file, fileSystem }
 private let masking = Mutex(())
 
 /// Calls `body` under the process's own umask: a program that it starts keeps the umask of that moment.
-package func withUsualMask<Result>(_ body: () -> Result) -> Result { masking.withLock { _ in body() } }
+package func withUsualMask<Result>(_ body: () -> Result) -> Result {
+  masking.withLock { _ in body() }
+}
 
 /// The calls for files that ``System`` makes. Each is as its manual page says: -1 with errno where it fails. Paths are
 /// relative to the open directory `at`. A test puts a simulated disk in its place, and overrides all of them.

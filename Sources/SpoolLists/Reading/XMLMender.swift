@@ -19,7 +19,7 @@ struct XMLMender {
   }
   private var isLast = false
   private var mended: [UInt8] = []
-  /// Each with the prefixes that have a namespace around it.
+  /// The open elements, each with the prefixes that are declared outside it.
   private var open: [(name: [UInt8], outer: Set<[UInt8]>)] = []
   private var hasRoot = false
   private var isInCDATA = false

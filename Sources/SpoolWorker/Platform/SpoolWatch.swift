@@ -52,6 +52,7 @@ struct DirectoryChange {
   private(set) var limit: SpoolError?
   /// Its descriptor is one that the loop watches.
   private var queue: InotifyQueue?
+  /// When it begins to watch, in milliseconds of the loop's clock.
   private let begins: Int64
   private let spool: Spool
   private var directories: [Int32: Directory] = [:]

@@ -58,7 +58,7 @@ struct ServerRests: Equatable {
     fileprivate(set) var failures = 1
     /// It answered a moment before, so that it has perhaps lost one connection only.
     fileprivate var isSudden = false
-    /// The jobs that have had the turn to ask and may still show something, and until when the others leave it to each.
+    /// The jobs that probe, and until when no other one begins to. Each may show something after that, too.
     fileprivate var probes: [UInt64: Int64] = [:]
     /// The URL that alone said so; nil once another one did.
     fileprivate var url: UInt64?

@@ -11,8 +11,8 @@ internal import Transfer
   private let way: (URLParts) -> ServerRests.Way
   private let running: (String) -> Int?
   private let probe: (_ server: String, _ takes: Bool) -> Bool
-  /// Those that this worker probes, as the others see.
-  private var probed: Set<String> = []
+  /// Those that this worker probes, and the turns that it has for that.
+  private var turns: [String: String] = [:]
   /// When a person last heard of a rest.
   private var told: [String: Int64] = [:]
   /// What a person has heard of: servers that are away, and ``ServerRests/network``.
@@ -58,31 +58,28 @@ internal import Transfer
   /// Takes the turn to probe those of this way whose rests are over. The others wait until that has shown something.
   /// - Returns: false if another worker has it, or what it has found makes the server rest on.
   func takeTurn(_ way: ServerRests.Way) -> Bool {
-    let keys = way.filter { rests.rests[$0] != nil && !probed.contains($0) }
     // What a person wants waits for nobody.
-    if notes == nil || keys.isEmpty || rests.isClosed(way, at: now) { return true }
+    if notes == nil || rests.rests.isEmpty || rests.isClosed(way, at: now) { return true }
+    let keys = way.filter { rests.rests[$0] != nil && turns[$0] == nil }
+    if keys.isEmpty { return true }
     for key in keys {
-      guard probe(turn(key), true) else {
+      // What one host cannot reach, each probes for itself.
+      let turn = rests.rests[key]?.cause == .unreachable ? "\(spool.owner.host) \(key)" : key
+      guard probe(turn, true) else {
         rests.leave(key, until: now + SpoolLimits.pause)
         return false
       }
-      probed.insert(key)
+      turns[key] = turn
     }
     readNotes(isForced: true)
     return !rests.isClosed(way, at: now)
   }
 
-  /// What one host cannot reach, each probes for itself.
-  private func turn(_ key: String) -> String {
-    rests.rests[key]?.cause == .unreachable ? "\(spool.owner.host) \(key)" : key
-  }
-
   /// Looks at what other workers and people have made of the servers' files, if it is time.
   func look() {
-    for key in probed where !rests.isProbed(key, at: now) {
-      probed.remove(key)
-      _ = probe(key, false)
-      _ = probe("\(spool.owner.host) \(key)", false)
+    for (key, turn) in turns where !rests.isProbed(key, at: now) {
+      turns[key] = nil
+      _ = probe(turn, false)
     }
     readNotes()
   }

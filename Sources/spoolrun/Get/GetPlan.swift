@@ -15,8 +15,7 @@ struct GetPlan {
   func items() throws -> [GetItem] {
     let place = GetPlace(output, isDirectory: isDirectory)
     if let output, output == "-" || place.name != nil && leadsToStream(output, place) {
-      throw refusal(
-        "-o \(escaped(output)): \(ForeignOption.noStream)")
+      throw refusal("-o \(escaped(output)): \(ForeignOption.noStream)")
     }
     try GivenJob.checked(by: "get") { if list.from == nil { try list.refuseWithoutFile() } }
     if urls.isEmpty, list.from == nil, given.isEmpty, place.name == nil {
