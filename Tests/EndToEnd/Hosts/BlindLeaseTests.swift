@@ -8,19 +8,29 @@ import Testing
   /// Each half of it would be a valid job.
   @Test(.enabled("needs bindfs") { try await Need.bindfs.isMet() })
   func aJobThatAnotherHostWritesSlowly() async throws {
+    var plays = 1
+    // Where the machine stands still for the 10 s after which a job has settled, half of it is a job, or it is empty.
+    while try await !isWrittenSlowly(within: .seconds(17)) {
+      plays += 1
+      try #require(plays < 10)
+    }
+  }
+
+  /// - Returns: false, without a judgement, if the writer took longer.
+  private func isWrittenSlowly(within most: Duration) async throws -> Bool {
     let server = try simpleServer()
     let spool = try TemporarySpool()
     let mount = try await BindMount(spool.root)
     let worker = try startSpoolrun([mount.path])
     defer { worker.send(signal: SIGKILL) }
     let job = spool.path("new/a")
+    let began = ContinuousClock.now
     let keptOpen = open(job, O_WRONLY | O_CREAT | O_CLOEXEC, 0o600)
     defer { close(keptOpen) }
-    // A program of its own writes it: however busy the tests are, its pauses stay below the 10 s after which a job has
-    // settled.
     let script = #"for path in first mirror-1 mirror-2 mirror-3; do echo "url: $2$path" >>"$1"; sleep 3; done"#
     let writer = try RunningCommand(["/bin/sh", "-c", script, "sh", job, server.url("/")])
-    _ = try await writer.result()
+    let start = ContinuousClock.now - began
+    guard try await start + writer.result().duration < most else { return false }
     try await waitUntil("it has settled and ended") { spool.places(of: "a") == ["done/a"] }
     #expect(server.requests.map(\.target) == ["/first"])
     let text = String(decoding: try readFile(spool.path("done/a")), as: UTF8.self)
@@ -30,6 +40,7 @@ import Testing
     #expect(String(decoding: try readFile(spool.path("done/a")), as: UTF8.self) == text)
     worker.send(signal: SIGTERM)
     _ = try await worker.result()
+    return true
   }
 
   @Test(.enabled("needs bindfs") { try await Need.bindfs.isMet() })
