@@ -21,7 +21,7 @@ struct JournalSample: Sendable, CustomTestStringConvertible {
     problems.note(Defect(line: 1, reason: "no URL"))
     // A full disk burns no attempt, which is a field.
     var failure = Failure(.diskFull, "full", expected: "a", found: "b", line: 3)
-    failure.tried = "HTTP/1.1"
+    (failure.tried, failure.wrongMirror) = ("HTTP/1.1", 2)
     let lost = Trust.lost(SpoolError(call: .fsync, path: "a", errno: .ioError))
     let records = [lost, .doubtful].map { trust in
       FailureRecord(

@@ -381,6 +381,8 @@ package struct Failure: Error, Sendable {
   package var mayBeElsewhere = false
   /// It is not about the data that is there: what is wrong was not taken, or is set aside already.
   package var keepsData = false
+  /// The number of the mirror that alone has sent data which is wrong.
+  package var wrongMirror: Int?
   /// Whether a person waits, who can correct it sooner than it may pass.
   package var isFinal = false
 

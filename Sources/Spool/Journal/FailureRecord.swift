@@ -37,7 +37,7 @@ package struct FailureRecord: Sendable {
       .with("burned", failure.burnsAttempt ? nil : "no").with("lost", trust.isLost ? "yes" : nil)
       .with("doubt", trust.isDoubtful ? "yes" : nil)
       .with("expected", failure.expected).with("found", failure.found).with("line", failure.line)
-      .with("tried", failure.tried).with("reason", failure.reason)
+      .with("mirror", failure.wrongMirror).with("tried", failure.tried).with("reason", failure.reason)
   }
 }
 

@@ -59,6 +59,8 @@ package struct Journal: Sendable, Equatable {
     package fileprivate(set) var mismatches = 0
     /// Whether a mirror has sent such data, in an attempt that may not have ended.
     package fileprivate(set) var hasMismatched = false
+    /// The mirrors that alone have sent a wrong file.
+    package fileprivate(set) var wrongMirrors: Set<Int> = []
     /// How often the payload could not be delivered since it was published.
     package fileprivate(set) var failedDeliveries = 0
     package fileprivate(set) var lastStart: Start?
@@ -95,7 +97,7 @@ package struct Journal: Sendable, Equatable {
       switch entry.key {
       case .requeued:
         (failures, deferrals, mismatches, failedDeliveries) = (0, 0, 0, 0)
-        (deferredSince, firstStarted, openStarts, hasMismatched) = (nil, nil, 0, false)
+        (deferredSince, firstStarted, openStarts, hasMismatched, wrongMirrors) = (nil, nil, 0, false, [])
       case .started:
         let (worker, boot) = (entry.fields["worker"] ?? "", entry.fields["boot"] ?? "")
         // A worker writes this line for each mirror, and when it begins again by itself. One that was frozen has not
@@ -123,6 +125,7 @@ package struct Journal: Sendable, Equatable {
           failures += 1
         }
         if entry.failureCode?.isMismatch == true { (mismatches, hasMismatched) = (mismatches + 1, true) }
+        if let mirror = entry.fields.number("mirror") { wrongMirrors.insert(Int(clamping: mirror)) }
       // The transfer has not killed the worker.
       case .published: (failedDeliveries, openStarts) = (0, 0)
       // The attempt stays open until the receipt's fsync(2) has succeeded, and only the move to done/ says that it has.
@@ -131,7 +134,9 @@ package struct Journal: Sendable, Equatable {
         (failures, deferrals, mismatches, openStarts, isOpen) = (0, 0, 0, 0, false)
         (lastFailure, deferredSince) = (nil, nil)
       case .response: if isOpen { (deferrals, deferredSince) = (0, nil) }
-      case .urgent, .relinked, .checkpoint, .verified, .seen: break
+      // The numbers may be those of other mirrors.
+      case .relinked: wrongMirrors = []
+      case .urgent, .checkpoint, .verified, .seen: break
       }
     }
   }
@@ -167,8 +172,10 @@ package struct Journal: Sendable, Equatable {
       switch entry.key {
       case .response:
         let offset = entry.fields.number("at") ?? 0
-        (version, part, end, lostWrites) = (entry.version, entry.fields.inode("part"), nil, false)
-        source = asked
+        let inode = entry.fields.inode("part")
+        // Behind the start, a line with another inode only says where the data is now.
+        if offset == 0 || inode == part { source = asked }
+        (version, part, end, lostWrites) = (entry.version, inode, nil, false)
         // The data was cut to here.
         checkpoint = checkpoint.flatMap { $0.offset > offset || offset == 0 ? nil : $0 }
         softMark = softMark.flatMap { $0.offset > offset || offset == 0 ? nil : $0 }
@@ -231,6 +238,8 @@ package struct Journal: Sendable, Equatable {
       case .started: grewFrom = nil
       case .response:
         let offset = entry.fields.number("at") ?? 0
+        // Without a resource it is a copy of a file that is there.
+        if offset == 0, entry.version?.resource == nil { break }
         unrecordedFrom = min(unrecordedFrom ?? offset, offset)
         grewFrom = min(grewFrom ?? offset, offset)
       case .interrupted, .failed:

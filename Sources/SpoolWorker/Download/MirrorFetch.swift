@@ -93,8 +93,10 @@ internal import Transfer
       while data.needsAnswer || !data.isComplete, try await askOnce() {}
       try data.takePlace()
     } catch {
-      try data.abandonBeside()
-      throw error
+      // What is wrong with new data is not wrong with the data.
+      guard try data.abandonBeside(), var failure = error as? Failure else { throw error }
+      failure.keepsData = true
+      throw failure
     }
   }
 

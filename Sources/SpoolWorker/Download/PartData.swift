@@ -110,6 +110,9 @@ final class PartData {
     if beside == nil { try journal(version, at: part.length) }
   }
 
+  /// Journals in which inode the data is now. It is no answer.
+  func noteInode() throws(SpoolError) { if let version { try journal(version, at: part.length) } }
+
   private func journal(_ version: RemoteVersion, at offset: UInt64) throws(SpoolError) {
     // A server that cuts each connection would fill the journal with repetitions of one line.
     if offset > 0, let journaled, journaled == (version, part.inode) { return }
@@ -126,7 +129,8 @@ final class PartData {
 
   func prepareForWhole(keeping old: ResponseVerdict.OldData) throws(SpoolError) {
     switch old {
-    case .dropped: try discardData()
+    // Beside the data, it is only the new data that an answer replaces.
+    case .dropped: if beside == nil { try discardData() } else { try beginBeside() }
     case .kept: try beginBeside()
     case .setAside: try setAside()
     }
@@ -146,8 +150,9 @@ final class PartData {
   }
 
   /// Removes the new data beside the data. The data counts again.
-  func abandonBeside() throws(SpoolError) {
-    guard let beside else { return }
+  /// - Returns: whether there was any.
+  @discardableResult func abandonBeside() throws(SpoolError) -> Bool {
+    guard let beside else { return false }
     generation += 1
     self.beside = nil
     (version, keptVersion) = (keptVersion, nil)
@@ -156,6 +161,7 @@ final class PartData {
     pending.drop()
     try beside.remove()
     try beside.close()
+    return true
   }
 
   /// Replaces the data with the new data, if there is any. A crash before the journal line does no harm: the next

@@ -149,7 +149,7 @@ extension Attempt {
     // Bytes fetched by a worker that was killed before it recorded them.
     account.fetched += recovered.unrecorded
     // The journal names the data's inode, so a change of inode is journaled.
-    if let version = data.version, claim.text.journal.data.part != data.part.inode { try data.begin(version) }
+    if claim.text.journal.data.part != data.part.inode { try data.noteInode() }
     if plan.pieces != nil { try await recovery.takeReplaced(into: data) }
     account.lengthAtStart = data.part.length
     return data

@@ -25,7 +25,7 @@ internal import Spool
     // A person has declared the type since, or wants it decoded.
     let mustDecode = journal.data.version?.coding != nil && plan.request.encoded == .decode
     if mustDecode || !plan.request.allows(type: journal.data.version?.type) {
-      (recovery.length, recovery.from) = (0, zero)
+      (recovery.length, recovery.from, recovery.confirmation) = (0, zero, nil)
     }
     // Before `started:` names this boot and host, after which the length counts as trusted.
     if recovery.needsNewInode || part.isShared { part = try await copy(part, to: recovery.length) }
@@ -69,9 +69,11 @@ internal import Spool
   /// Takes a copy of the file that the job is to replace, of which only the pieces that are wrong have to be fetched.
   /// The file itself stays as it is. Nothing is taken if there is data of a server, or none or another file.
   func takeReplaced(into data: PartData) async throws {
-    // A copy that a crash cut off begins anew. Only an answer has a resource.
+    // A copy that a crash cut off begins anew. Only an answer has a resource, and only a copy that an attempt has
+    // repaired, as far as it could, has a noted end.
     guard let pieces = plan.pieces, plan.request.overwrite == true, let size = plan.request.expected.size,
-      data.version?.resource == nil, data.part.length < size, pieces.sizes.contains(size),
+      data.version.map({ $0.resource == nil && claim.text.journal.data.end == nil }) ?? true,
+      data.part.length < size, pieces.sizes.contains(size),
       environment.space.shortage(of: size, for: data) == nil
     else { return }
     let root = try environment.outputs(of: plan).opened()

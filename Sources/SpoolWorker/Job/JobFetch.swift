@@ -117,11 +117,19 @@ internal import Transfer
     if hasMismatched, let own = mirrors.firstIndex(where: { $0.number == data.version?.mirror }) {
       mirrors.insert(mirrors.remove(at: own), at: 0)
     }
+    let wrong = data.claim.text.journal.attempts.wrongMirrors
+    mirrors = mirrors.filter { !wrong.contains($0.number) } + mirrors.filter { wrong.contains($0.number) }
     let servers = environment.servers
     let patience = environment.patience(of: plan.request, knownSince: data.claim.knownSince?.seconds)
     if let wait = try servers.wait(attempt, of: mirrors, patience) { throw JobStop.waits(wait) }
     for (index, mirror) in mirrors.enumerated() {
       if isStopped { throw JobStop.cancelled }
+      // Its file would replace what another one has sent, which may still come to its end.
+      if wrong.contains(mirror.number), let own = data.version?.mirror, !wrong.contains(own), data.part.length > 0,
+        failures.contains(where: { $0.failureClass == .temporary && !$0.code.isMismatch })
+      {
+        continue
+      }
       if let rest = servers.obstacle(attempt, mirror, patience) {
         failures.append(rest)
         continue
@@ -140,7 +148,9 @@ internal import Transfer
         }
         // For the pieces. Where the data was cut back, the next mirror goes on.
         hasAskedAll = data.isComplete
-      } catch let failure as Failure {
+      } catch var failure as Failure {
+        // A page for a login says nothing of its file.
+        if data.isAlone, failure.code.isMismatch, failure.code != .otherKind { failure.wrongMirror = mirror.number }
         found = [failure]
       }
       if let failure = found.first(where: \.code.isOfAllServers) { throw failure }

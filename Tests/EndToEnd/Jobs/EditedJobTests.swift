@@ -65,6 +65,20 @@ import Testing
     #expect(try spool.payload("a.bin") == Array((isSame ? old : new).utf8), "\(result)")
   }
 
+  /// The data has another name, so it is copied, and the copy is of the old URL, too.
+  @Test func completeDataThatIsCopied() async throws {
+    try hook("deliver", #"mv "$SPOOLRUN_DIRECTORY/$SPOOLRUN_OUTPUT" "$SPOOLRUN_DIRECTORY/taken"; exit 3"#)
+    try spool.drop("a", "url: \(server.url("/old"))\noutput: a.bin\n")
+    #expect(try await once().status == .exited(75))
+    let text = String(decoding: try readFile(spool.path("partial/a")), as: UTF8.self)
+    try writeFile(spool.path("partial/a"), Array(text.replacing("/old\n", with: "/new\n", maxReplacements: 1).utf8))
+    try hook("deliver", "exit 0")
+    try spool.makeDue("a")
+    let result = try await once()
+    #expect(result.status == .exited(0) && server.requests(for: "/new").count > 0, "\(result)")
+    #expect(try spool.payload("a.bin") == Array("/new".utf8))
+  }
+
   /// The lines of an older version do not say the query.
   @Test func completeDataOfAnOlderVersion() async throws {
     try await complete("/old?a=b")

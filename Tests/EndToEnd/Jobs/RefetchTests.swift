@@ -59,6 +59,24 @@ import Testing
     #expect(scene.spool.names("new") == [] && scene.spool.names("partial") == [])
   }
 
+  /// All that follows the wrong piece comes again, in the second attempt.
+  @Test func `a server that sends no parts repairs a file, too`() async throws {
+    let (scene, first) = try await scene(withPieces: true)
+    first.stop()
+    let server = try ScriptedServer { _, reply in try reply.respond("200 OK", body: Self.bytes) }
+    var damaged = Self.bytes
+    damaged[2 * Self.piece + 5] ^= 8
+    try writeFile(scene.spool.path("files/a"), damaged)
+    #expect(try await scene.spoolrun("verify", "--refetch").status == .exited(1))
+    #expect(try await scene.spoolrun("url", "a", server.url("/a")).status == .exited(0))
+    #expect(try await scene.spoolrun("--once").status == .exited(75))
+    #expect(try scene.spool.lastFailure("partial/a")["at"] == "\(2 * Self.piece)")
+    try scene.spool.makeDue("a")
+    let run = try await scene.spoolrun("--once")
+    #expect(run.status == .exited(0), "\(run)")
+    #expect(try readFile(scene.spool.path("files/a")) == Self.bytes)
+  }
+
   @Test func `retry takes a done job whose file is gone or wrong`() async throws {
     let (scene, server) = try await scene(withPieces: false)
     let path = scene.spool.path("files/a")

@@ -170,6 +170,70 @@ import TestSupport
     #expect(wrong.requests.count == (isOfOtherSize ? 2 : 1))
   }
 
+  /// What the next one sends breaks off each time, after fewer bytes.
+  @Test func aMirrorWithoutPartsReplacesNoLongerData() async throws {
+    let first = try ScriptedServer { request, reply in
+      guard request.nth == 1 else { return try reply.respond("500 Internal Server Error", body: []) }
+      try Origin().answerAndCut(request, reply, after: 6000)
+    }
+    let second = try ScriptedServer { _, reply in
+      try reply.head("200 OK", ["Content-Length: \(n)", "ETag: \(v2)"])
+      try reply.send(payload[..<1000])
+    }
+    let spool = try TemporarySpool()
+    try spool.drop("job", [first, second].map { "url: \($0.url("/data"))\n" }.joined())
+    #expect(try await spoolrun("--once", spool.root).status == .exited(75))
+    #expect(second.requests.count > 1 && spool.length("partial/job.part") == 6000, "\(spool.listing(of: "job"))")
+  }
+
+  /// It has no length, so that it is only known to be wrong after its last byte.
+  @Test func aMirrorThatSendsTooMuchCostsAnotherOneNothing() async throws {
+    let isThere = try Gate()
+    let right = try ScriptedServer { request, reply in
+      if isThere.isOpen { return _ = try Origin().answer(request, reply) }
+      guard request.nth == 1 else { return try reply.respond("500 Internal Server Error", body: []) }
+      try Origin().answerAndCut(request, reply, after: 6000)
+    }
+    let wrong = try ScriptedServer { _, reply in
+      try reply.head("200 OK", ["Transfer-Encoding: chunked"])
+      try reply.send(latin1Bytes("\(String(n + 1, radix: 16))\r\n") + payload + latin1Bytes("X\r\n0\r\n\r\n"))
+    }
+    let spool = try TemporarySpool()
+    try spool.drop("job", [right, wrong].map { "url: \($0.url("/data"))\n" }.joined() + "size: \(n)\n")
+    #expect(try await spoolrun("--once", spool.root).status == .exited(75))
+    #expect(wrong.requests.count > 0 && spool.length("partial/job.part") == 6000, "\(spool.listing(of: "job"))")
+    try spool.makeDue("job")
+    isThere.open()
+    #expect(try await spoolrun("--once", spool.root).status == .exited(0), "\(spool.listing(of: "job"))")
+    #expect(digest(try spool.payload("data")) == digest(payload))
+  }
+
+  /// The right one breaks off in each attempt. The wrong file replaces what it has sent once, and is not asked for again.
+  @Test func aWrongMirrorReplacesTheRightOnesDataOnce() async throws {
+    let isThere = try Gate()
+    let right = try ScriptedServer { request, reply in
+      if isThere.isOpen { return _ = try Origin(etag: nil).answer(request, reply) }
+      guard request.rangeStart == nil else { return try reply.respond("500 Internal Server Error", body: []) }
+      try Origin(etag: nil).answerAndCut(request, reply, after: 6000)
+    }
+    let wrong = try ScriptedServer { try Origin(bytes: previous, etag: nil).answer($0, $1) }
+    let spool = try TemporarySpool()
+    let urls = [right, wrong].map { "url: \($0.url("/data"))\n" }.joined()
+    try spool.drop("job", urls + "crc32: \(hex8(independentCRC32(payload)))\nsize: \(n)\n")
+    var asked = 0
+    for code in ["mismatch-crc32", "mismatch-crc32", "http-500"] {
+      asked = wrong.requests.count
+      #expect(try await spoolrun("--once", spool.root).status == .exited(75))
+      #expect(try spool.lastFailure("partial/job")["code"] == code)
+      try spool.makeDue("job")
+    }
+    #expect(spool.length("partial/job.part") == 6000)
+    isThere.open()
+    #expect(try await spoolrun("--once", spool.root).status == .exited(0), "\(spool.listing(of: "job"))")
+    #expect(digest(try spool.payload("data")) == digest(payload))
+    #expect(right.requests.last?.rangeStart != nil && wrong.requests.count == asked)
+  }
+
   /// A mirror that is wrong twice in the same way says nothing of one that was not reached.
   @Test func aWrongMirrorDoesNotEndAJobWhoseOtherMirrorIsAway() async throws {
     let isThere = try Gate()
