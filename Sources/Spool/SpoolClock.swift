@@ -18,10 +18,14 @@ extension Spool {
   }
 
   /// - Returns: how far that clock is ahead of this host's, and what a touch sets ahead of that clock.
-  func clockOffsets(host: () -> Timestamp = Timestamp.now) throws(SpoolError) -> (made: Int64, touched: Int64) {
+  func clockOffsets(tries: Int = 3, host: () -> Timestamp = Timestamp.now) throws(SpoolError) -> (
+    made: Int64, touched: Int64
+  ) {
     let before = host()
     let (time, touched) = try fileSystemTimes()
     let now = host()
+    // Where the host slept or the server hung meanwhile, the difference is not that of the clocks.
+    if tries > 1, now.seconds - before.seconds > 2 { return try clockOffsets(tries: tries - 1, host: host) }
     return (
       time.offset(from: before, to: now), touched.offset(from: time, to: time + max(0, now.seconds - before.seconds))
     )

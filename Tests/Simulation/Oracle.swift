@@ -343,8 +343,10 @@ final class Oracle {
     }
     check(allIDs, isLast: true)
     for (id, found) in places().sorted(by: { $0.key < $1.key }) {
-      // A text that has lost its end settles in `new/`, each time that it is put back.
-      let isTorn = world.boots > 1 && found.allSatisfy { file(at: $0.place)?.bytes.last != 0x0A }
+      // A text that has lost its end, or bytes before its end, settles in `new/`, each time that it is put back.
+      let isTorn =
+        world.boots > 1
+        && found.allSatisfy { file(at: $0.place).map { $0.bytes.last != 0x0A || $0.bytes.contains(0) } ?? true }
       let isAtEnd = isTorn || found.allSatisfy { $0.place.hasPrefix("done/") || $0.place.hasPrefix("failed/") }
       // A power cut may tear the first line of a journal, and then nobody can tell who wrote it.
       if world.boots == 1, let inode = found.first.flatMap({ file(at: $0.place) }),

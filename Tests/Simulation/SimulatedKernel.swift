@@ -61,14 +61,17 @@ final class SimulatedKernel: Kernel, @unchecked Sendable {
   ) -> Int32 {
     process.isReplacing = manner == .replacing && disk.unknownRenames.contains(.exchanging)
     defer { process.isReplacing = false }
-    return step(true, .rename) { () throws(SimulatedDisk.Failure) in
+    let answer: Int32 = step(true, .rename) { () throws(SimulatedDisk.Failure) in
       try disk.rename(at, bytes(from), bytes(to), manner)
       return 0
     }
+    process.isTaking = answer == 0 && !disk.unknownRenames.isEmpty && bytes(to).starts(with: Array("tmp/moved".utf8))
+    return answer
   }
   override func link(
     _ at: Int32, _ from: UnsafePointer<CChar>, _ toDirectory: Int32, _ to: UnsafePointer<CChar>, follow: Bool
   ) -> Int32 {
+    defer { process.isTaking = false }
     let answer: Int32 = step(true) { () throws(SimulatedDisk.Failure) in
       let from = bytes(from)
       if let number = Self.descriptor(in: from) {
@@ -109,7 +112,8 @@ final class SimulatedKernel: Kernel, @unchecked Sendable {
     }
   }
   override func unlink(_ at: Int32, _ path: UnsafePointer<CChar>) -> Int32 {
-    step(true) { () throws(SimulatedDisk.Failure) in
+    defer { process.isTaking = false }
+    return step(true) { () throws(SimulatedDisk.Failure) in
       try disk.unlink(at, bytes(path))
       return 0
     }

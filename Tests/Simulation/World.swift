@@ -19,6 +19,8 @@ final class Process: @unchecked Sendable {
   /// It is about to replace a file by a rename, and cannot see whether that has just been moved: a known hole, if it
   /// stands still right then.
   var isReplacing = false
+  /// It has taken a job to `tmp/`, and looks whether to put it back: the same.
+  var isTaking = false
   /// It got a signal to stop.
   private(set) var isTold = false
   /// The thread that notices it.
@@ -313,7 +315,7 @@ final class World: @unchecked Sendable {
     switch blow {
     case .death: kill(process)
     case .powerCut: cutPower()
-    case .freeze where process.isReplacing: process.fates.append(Fate(blow, after: 1))
+    case .freeze where process.isReplacing || process.isTaking: process.fates.append(Fate(blow, after: 1))
     case .freeze(let seconds):
       tell("FROZEN for \(seconds) s")
       process.hadTrouble = true

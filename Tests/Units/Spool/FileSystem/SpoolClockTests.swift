@@ -16,6 +16,18 @@ import Testing
     #expect(fixture.files.names("tmp") == [])
   }
 
+  /// The host sleeps, or the server hangs, while the clocks are compared.
+  @Test func aLongComparisonIsMadeAgain() throws {
+    let fixture = try Fixture(kind: .fuse)
+    var looks = 0
+    try fixture.spool.learnClock {
+      looks += 1
+      // Its clock is an hour ahead, and it sleeps for two minutes at its first look.
+      return .now() + (looks == 1 ? 3480 : 3600)
+    }
+    #expect(abs(fixture.spool.now().seconds + 3600 - Timestamp.now().seconds) <= 2 && looks == 4)
+  }
+
   @Test func aLocalOneCostsNothing() throws {
     let hook = Probe()
     let fixture = try Fixture(hook: hook)
