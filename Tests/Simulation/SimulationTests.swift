@@ -253,6 +253,14 @@ import Testing
     (2834, false),
     // What a failed drop removes is another job by then.
     (900_023_065, true),
+    // A worker is frozen while it compares the clocks, and takes a job from one that lives.
+    (2_102_000_051_845, false),
+    // A person moves the other name of half a claim on while a worker looks for it.
+    (2_200_000_000_288, false),
+    // An edit gives a claim back by link and unlink, and a worker takes that for half a claim.
+    (2_106_000_025_821, false),
+    // A repair from a server without ranges copies the old file anew in each attempt.
+    (2_101_000_001_197, true),
   ]
 
   @Test(arguments: former) func `what was found does not come back`(_ seed: UInt64, isWhole: Bool) async throws {

@@ -121,17 +121,18 @@ extension JobMoves {
         if status.mayBeMoving(at: now) { return false }
         try removeClaims(source, status)
       }
-      return true
+      // A person may have moved the other name on while it was looked for.
+      return try !spool.hasOtherName(status, than: source)
     case .new:
       if try isAlso(in: [.hold, .urgent], job, source, status, now) { return false }
       if try isAtEnd(job, source, status, now, [.done]) { return false }
       try removeFormer(of: job, status, in: [.new, .failed, .partial], besides: source)
-      return try !completeClaim(source, status)
+      return try !completeClaim(source, status, now)
     case .urgent:
       if try isAlso(in: [.hold], job, source, status, now) { return false }
       if try isAtEnd(job, source, status, now, [.done]) { return false }
       try removeFormer(of: job, status, in: [.urgent, .new, .failed, .partial], besides: source)
-      return try !completeClaim(source, status)
+      return try !completeClaim(source, status, now)
     case .partial:
       if try isAlso(in: [.hold, .urgent, .new], job, source, status, now) { return false }
       if try isAtEnd(job, source, status, now, [.done, .failed]) { return false }
@@ -208,13 +209,13 @@ extension JobMoves {
     }
   }
 
-  /// A claim, seen from the name that the job was dropped by.
-  /// - Returns: whether it was so; then `source` is gone.
-  private func completeClaim(_ source: Path, _ status: FileStatus) throws(SpoolError) -> Bool {
+  /// A claim, seen from the name that the job was dropped by, or that its owner is about to give it back by.
+  /// - Returns: whether it was so; then `source` is gone, unless the owner may be about to remove the claim.
+  private func completeClaim(_ source: Path, _ status: FileStatus, _ now: Timestamp) throws(SpoolError) -> Bool {
     // A claim may have got a number. A file that was renamed to the claim's name already is not its own double.
     for name in try spool.list(.cur) where Path(.cur, name) != source {
       guard let other = try spool.status(.cur, name), other.isSameFile(as: status) else { continue }
-      try spool.remove(source, of: status, isDouble: true)
+      if spool.kind.isLocal || !status.mayBeMoving(at: now) { try spool.remove(source, of: status, isDouble: true) }
       return true
     }
     return false

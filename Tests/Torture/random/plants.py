@@ -54,7 +54,7 @@ PLANTS = {
         "Transfer", "filter(Self.isCoding)", 'filter { Self.isCoding($0) && !planted("encoding") }', {"junk"}
     ),
     "replace": Plant(
-        "SpoolWorker", "case .dropped: try discardData()", 'case .dropped: if !planted("replace") { try discardData() }', {"splice", "junk", "stuck"}
+        "SpoolWorker", "case .dropped: if beside == nil { try discardData()", 'case .dropped: if planted("replace") {} else if beside == nil { try discardData()', {"splice", "junk", "stuck"}
     ),
     "surplus": Plant("SpoolWorker", "if let statedEnd, data.position", 'if let statedEnd, !planted("surplus"), data.position', {"junk"}),
     "tail": Plant("SpoolWorker", "guard floor < end else {", 'guard floor < end, !planted("tail") else {', {"junk"}),

@@ -142,10 +142,6 @@ SPOOL = {
             "    if isDouble, try !hasOtherName(job, than: path) { return false }",
             '    let isDouble = isDouble && !planted("a late drop counts as a move")\n    if isDouble, try !hasOtherName(job, than: path) { return false }',
         ),
-        "a half move begins while a job is claimed": (
-            " status.links <= locked.status.links\n    else",
-            '\n      planted("a half move begins while a job is claimed") || status.links <= locked.status.links\n    else',
-        ),
         "a move removes the last name": (
             "        if now.links == 1 { return try moveByLink(from, to, in: root) }",
             '        if now.links == 1, !planted("a move removes the last name") { return try moveByLink(from, to, in: root) }',
@@ -171,7 +167,7 @@ WORKER = {
             "    if position > statedEnd {", '    if position > statedEnd, !planted("surplus of a piece") {',
         ),
         "tail": ("guard floor < end else {", 'guard floor < end, !planted("tail") else {'),
-        "replace": ("case .dropped: try discardData()", 'case .dropped: if !planted("replace") { try discardData() }'),
+        "replace": ("case .dropped: if beside == nil { try discardData()", 'case .dropped: if planted("replace") {} else if beside == nil { try discardData()'),
         "new data is not beside the old": (
             "    case .kept: try beginBeside()", '    case .kept: if !planted("new data is not beside the old") { try beginBeside() }',
         ),
