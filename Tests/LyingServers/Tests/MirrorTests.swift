@@ -195,7 +195,7 @@ import TestSupport
       try Origin().answerAndCut(request, reply, after: 6000)
     }
     let wrong = try ScriptedServer { _, reply in
-      try reply.head("200 OK", ["Transfer-Encoding: chunked"])
+      try reply.head("200 OK", ["Transfer-Encoding: chunked", "ETag: \(v2)"])
       try reply.send(latin1Bytes("\(String(n + 1, radix: 16))\r\n") + payload + latin1Bytes("X\r\n0\r\n\r\n"))
     }
     let spool = try TemporarySpool()
