@@ -63,7 +63,8 @@ final class Oracle {
 
   private struct Holder {
     let process: Process
-    var lastSign: Int64
+    let began: Int64
+    let lastSign: Int64
   }
 
   private var holders: [Int: Holder] = [:]
@@ -74,12 +75,16 @@ final class Oracle {
     _ bytes: [UInt8], _ process: Process, from origin: Directory? = nil, since: Int64? = nil, lease: Int64
   ) {
     guard let id = Self.id(in: bytes) else { return }
-    if origin == .cur, let holder = holders[id], holder.process !== process, !holder.process.isDead,
-      world.disk.clock - holder.lastSign < (lease - 2) * 1_000_000_000
-    {
-      blame(id, "was taken from \(holder.process.name), which lives")
+    let (since, holder) = (since ?? world.disk.clock, holders[id])
+    if origin == .cur, let holder, holder.process !== process, !holder.process.isDead {
+      // The other one has taken the job since, because this one slept.
+      if since < holder.began { return }
+      if world.disk.clock - holder.lastSign < (lease - 2) * 1_000_000_000 {
+        blame(id, "was taken from \(holder.process.name), which lives")
+      }
     }
-    holders[id] = Holder(process: process, lastSign: since ?? world.disk.clock)
+    let began = holder.flatMap { $0.process === process ? $0.began : nil } ?? since
+    holders[id] = Holder(process: process, began: began, lastSign: since)
   }
 
   func letGo(_ bytes: [UInt8]) { if let id = Self.id(in: bytes) { holders[id] = nil } }
