@@ -27,6 +27,7 @@ import Testing
   @Test(arguments: [
     "<!DOCTYPE html><p>moved</p>", "<rss><channel><item>", "<rss><channel></a></channel>", "gone\n",
     "<!DOCTYPE rss [<!ENTITY a \"ha\"><!ENTITY b \"&a;&a;\">]><rss>&b;</rss>",
+    "", "\n \n", "\u{FEFF}",
   ])
   func `a list that cannot be read takes nothing away`(list: String) async throws {
     let server = try FeedServer(podcast(1...2))
