@@ -197,7 +197,8 @@ private final class ListSink: FetchSink {
     firstByte = firstByte ?? bytes.first
     // Apache says so also of `a.gz.asc`.
     if let packed, firstByte == 0x1F { return refuse(packed) }
-    lastByte = bytes.last ?? lastByte
+    // Neither blanks nor the NULs of UTF-16 count.
+    lastByte = bytes.last { $0 > 0x20 || $0 == UInt8(ascii: "\n") } ?? lastByte
     buffer += bytes
     return buffer.count < Self.bufferSize || flush()
   }
@@ -232,8 +233,9 @@ private final class ListSink: FetchSink {
     guard let response, response.ending != .announced || response.isDecoded, expected == nil else { return nil }
     let isWhole =
       switch kind {
-      // XML and gzip show their own end. A line that was cut looks like another one.
-      case .list, .file: firstByte == UInt8(ascii: "<") || firstByte == 0x1F || lastByte == UInt8(ascii: "\n")
+      // XML, whatever is before it, and gzip show their own end. A line that was cut looks like another one.
+      case .list, .file:
+        [UInt8(ascii: "<"), 0x1F].contains(firstByte) || lastByte.map("\n>".utf8.contains) ?? false
       // It does not fit its signature otherwise.
       case .signedList: firstByte != nil
       // One of OpenPGP may be binary. Texts end with a line, with that of a frame, or in base64.

@@ -55,6 +55,19 @@ import Testing
     #expect(spool.names("new") == [] && spool.names("failed") == [] && spool.names("partial") == [])
   }
 
+  /// XML shows its end.
+  @Test(arguments: ["\u{FEFF}", "\n", "Warning: x in /y.php on line 3\n"])
+  func `a feed that ends with the connection need not end in a newline`(start: String) async throws {
+    let server = try FeedServer(start + trimmed(podcast(1...2)))
+    server.dropLengths()
+    let spool = try TemporarySpool()
+    try spool.order("pod", "url: \(server.url("/list"))\nevery: 6h\n")
+    let result = try await spool.once()
+    #expect(result.status == .exited(0) && spool.payloads == ["2.mp3"], "\(result)")
+  }
+
+  private func trimmed(_ text: String) -> String { String(text.reversed().drop { $0.isWhitespace }.reversed()) }
+
   @Test(arguments: [
     ("url: http://h/x\n", "needs `every:`"), ("every: 6h\n", "no URL"),
     ("url: http://h/x\nevery: often\n", "every: must be a time"), ("url: http://h/x\nevery: 6h\nsize: 5\n", "one file"),
