@@ -203,6 +203,11 @@ extension JobText {
     return Array(kept[..<position]) + Array("priority: \(priority.rawValue)\n".utf8) + kept[position...]
   }
 
+  /// A standing order's text without those of its checks that failed.
+  package static func withoutAttempts(_ bytes: [UInt8]) -> [UInt8] {
+    JobLines.kept(of: bytes) { $0.isComplete && !$0.hasZero && [nil, .checked, .seen].contains($0.journal?.key) }
+  }
+
   /// A standing order's text with its journal begun anew: what it asks for, its last check, and the keys of the entries
   /// that need no job.
   package static func order(_ bytes: [UInt8], checked time: Timestamp, _ check: Journal.Check, seen: [String])

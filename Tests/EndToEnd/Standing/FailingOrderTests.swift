@@ -68,6 +68,21 @@ import Testing
 
   private func trimmed(_ text: String) -> String { String(text.reversed().drop { $0.isWhitespace }.reversed()) }
 
+  @Test func `checks that fail for weeks leave no long file`() async throws {
+    let server = try FeedServer(podcast(1...2))
+    let spool = try TemporarySpool()
+    try spool.order("pod", "url: \(server.url("/list"))\nevery: 6h\n")
+    _ = try await spool.once()
+    let old = String(decoding: try readFile(spool.path("standing/pod")), as: UTF8.self)
+    let failed = "failed: 2026-01-01T00:00:00Z attempt=1 class=temporary code=no-network burned=no at=0 reason=x\n"
+    try spool.order("pod", old + String(repeating: failed, count: 4000))
+    server.answer("404 Not Found")
+    #expect(try await spool.once().status == .exited(75))
+    let text = String(decoding: try readFile(spool.path("standing/pod")), as: UTF8.self)
+    #expect(text.hasPrefix(old) && text.utf8.count < old.utf8.count + 1000, "\(text.utf8.count) bytes")
+    #expect(try spool.lastFailure("standing/pod")["code"] == "http-404")
+  }
+
   @Test(arguments: [
     ("url: http://h/x\n", "needs `every:`"), ("every: 6h\n", "no URL"),
     ("url: http://h/x\nevery: often\n", "every: must be a time"), ("url: http://h/x\nevery: 6h\nsize: 5\n", "one file"),
