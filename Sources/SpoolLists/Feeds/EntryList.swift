@@ -91,9 +91,9 @@ package struct EntryList {
     var found = ReadList()
     while let job = try list.next() {
       do throws(Defect) { found.entries.append(try entry(job)) } catch { list.leaveOut(error) }
-      if found.entries.count > EntryLimit.most { throw EntryLimit.tooMany(job.line) }
+      if found.entries.count > ReadList.mostEntries { throw ReadList.tooMany(job.line) }
     }
-    found.problems = list.problems
+    (found.problems, found.isOfAskedURL) = (list.problems, format.needsBase)
     // An error page in place of the list has no such line, and hardly one that reads as a URL.
     if found.entries.isEmpty, format.needsBase {
       let first = isUnsaid ? "" : found.problems.named.first.map { "; \($0)" } ?? ""

@@ -63,6 +63,25 @@ import Testing
     #expect(spool.payloads == ["3", "here", "old"])
   }
 
+  /// RFC 3986 section 5.1.3.
+  @Test func `URLs are relative to where the list is, but those of checksums to what was asked for`() async throws {
+    let (feed, sum) = (feed(("1", "a")), hex8(independentCRC32(Array("/new/b".utf8))))
+    let server = try ScriptedServer { request, reply in
+      switch request.target {
+      case "/new/feed": try reply.respond("302 Found", ["Location: /store/1/feed.xml?sig=1"], body: [])
+      case "/new/sums.sfv": try reply.respond("302 Found", ["Location: /store/1/sums.sfv?sig=1"], body: [])
+      case "/store/1/feed.xml?sig=1": try reply.respond("200 OK", body: Array(feed.utf8))
+      case "/store/1/sums.sfv?sig=1": try reply.respond("200 OK", body: Array("b \(sum)\n".utf8))
+      default: try reply.respond("200 OK", body: Array(request.target.utf8))
+      }
+    }
+    let spool = try TemporarySpool()
+    for name in ["feed", "sums.sfv"] { try spool.order(name, "url: \(server.url("/new/\(name)"))\nevery: 6h\n") }
+    let result = try await spool.once()
+    #expect(result.status == .exited(0) && spool.payloads == ["a", "b"], "\(result)")
+    #expect(try spool.payload("a") == Array("/store/1/a".utf8) && spool.payload("b") == Array("/new/b".utf8))
+  }
+
   @Test func `an archive whose entries have new identities is not fetched again`() async throws {
     let server = try FeedServer(feed(("1", "/1"), ("2", "/2")))
     let spool = try TemporarySpool()
