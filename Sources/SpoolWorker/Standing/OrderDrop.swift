@@ -45,7 +45,8 @@ struct OrderDrop: Sendable {
     let jobs = OrderJobs(request, as: order, new.sharedNames, hosts: lists.map(\.host))
     let texts = new.files.map { file in
       let job = jobs.job(for: file) { Self.size($0, root) != nil }
-      return (text: file.isInTheClear(besides: lists) ? JobText.offered(job.text) : job.text, name: job.name)
+      let text = file.isInTheClear(besides: lists) ? JobText.offered(job.text) : job.text
+      return (text: JobText.ofList(request.urls[0].text, text), name: job.name)
     }
     let dropped = try Drops(spool).dropMissing(texts, confirm: confirm)
     if !new.relinked.isEmpty { try confirm() }

@@ -63,6 +63,20 @@ import Testing
     #expect(spool.payloads == ["3", "here", "old"])
   }
 
+  @Test(arguments: [("/list", 2), ("/list/of/others", 4)])
+  func `who subscribes again gets nothing twice, but what another list calls the same`(path: String, count: Int)
+    async throws
+  {
+    let server = try FeedServer(feed(("1", "/1"), ("2", "/2")))
+    let spool = try TemporarySpool()
+    for (path, list) in [("/list", feed(("1", "/1"), ("2", "/2"))), (path, feed(("1", "/new/3"), ("2", "/new/4")))] {
+      server.put(list)
+      try spool.order("pod", "url: \(server.url(path))\nevery: 6h\nfirst: all\n")
+      #expect(try await check(spool).status == .exited(0))
+    }
+    #expect(server.media.count == count && spool.names("done").count == count, "\(spool.names("done"))")
+  }
+
   /// RFC 3986 section 5.1.3.
   @Test func `URLs are relative to where the list is, but those of checksums to what was asked for`() async throws {
     let (feed, sum) = (feed(("1", "a")), hex8(independentCRC32(Array("/new/b".utf8))))
