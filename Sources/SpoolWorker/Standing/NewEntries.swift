@@ -81,7 +81,7 @@ struct NewEntries: Equatable {
     let gone = (known ?? []).filter { !present.contains(String($0.prefix(FeedEntry.keyLength))) }
     // A list that is empty for once, or lacks some entries, does not make them new when they are back. As many are
     // remembered as a list can have.
-    seen = words.compactMap { $0 } + gone.prefix(ReadList.mostEntries)
+    seen = words.compactMap { $0 } + Self.settled(gone.prefix(ReadList.mostEntries), job: job)
   }
 
   private static func grouped(_ entries: [FeedEntry], _ lists: [URLParts], _ pattern: String?) -> [Group] {
@@ -142,8 +142,8 @@ struct NewEntries: Equatable {
     }
   }
 
-  /// What is remembered when the list has not changed: which jobs are done by now.
-  static func settled(_ seen: [String], job: (String, Bool) -> EntryJob) -> [String] {
+  /// What is remembered of entries that the list does not tell of: which jobs are done by now.
+  static func settled(_ seen: some Sequence<String>, job: (String, Bool) -> EntryJob) -> [String] {
     seen.map { word in
       let key = String(word.prefix(FeedEntry.keyLength))
       return key != word && job(key, true) == .done ? key : word

@@ -63,6 +63,42 @@ import Testing
     #expect(spool.payloads == ["3", "here", "old"])
   }
 
+  @Test func `an entry whose receipt is removed before the next check is not fetched again`() async throws {
+    let server = try FeedServer(feed(("1", "/1"), ("2", "/2")))
+    let spool = try TemporarySpool()
+    try spool.order("pod", "url: \(server.url("/list"))\nevery: 6h\nfirst: all\n")
+    _ = try await check(spool)
+    func clean() async throws -> Int {
+      for name in spool.names("done") { try setModificationTime(spool.path("done/\(name)"), secondsFromNow: -60) }
+      #expect(try await spoolrun("clean", "--keep-done", "1s", spool.root).status == .exited(0))
+      return spool.names("done").count
+    }
+    #expect(try await clean() == 2, "the check has to see them")
+    // One leaves the list for a while.
+    for list in [feed(("1", "/new/1")), feed(("1", "/new/1"), ("2", "/new/2"))] {
+      server.put(list)
+      #expect(try await check(spool).status == .exited(0) && server.media.count == 2)
+      #expect(try await clean() == 0)
+    }
+  }
+
+  @Test func `an old entry that is done late goes, and is not fetched again`() async throws {
+    let server = try FeedServer(feed(("2", "/2"), ("1", "/1")))
+    server.breakMedia(["/2"])
+    let spool = try TemporarySpool()
+    try spool.order("pod", "url: \(server.url("/list"))\nevery: 6h\nfirst: all\nkeep: 1\n")
+    _ = try await check(spool)
+    server.put(feed(("3", "/3"), ("2", "/2"), ("1", "/1")))
+    _ = try await check(spool)
+    server.breakMedia([])
+    for name in spool.names("partial") { try spool.makeDue(name) }
+    let result = try await spool.once()
+    #expect(result.status == .exited(0) && spool.payloads == ["3"], "\(result)")
+    server.put(feed(("3", "/3"), ("2", "/new"), ("1", "/1")))
+    #expect(try await check(spool).status == .exited(0) && !server.media.contains("/new"))
+    #expect(spool.names("done").count == 1)
+  }
+
   @Test(arguments: [("/list", 2), ("/list/of/others", 4)])
   func `who subscribes again gets nothing twice, but what another list calls the same`(path: String, count: Int)
     async throws
