@@ -72,7 +72,7 @@ internal import SystemPackage
       if !write(block, to: target) { return false }
       block.removeAll(keepingCapacity: true)
     }
-    block += (ReadList.end(problems) ?? "").utf8
+    block += list.end(problems).utf8
     return write(block, to: target)
   }
 

@@ -281,6 +281,14 @@ extension Claim {
     }
   }
 
+  /// Copies a standing order without the checks that failed. Those of weeks without a network, one a minute, would make
+  /// its file too long for a claim.
+  /// - Parameter limit: bytes up to which it is not changed, beside the keys of its entries.
+  package func forgetFailedChecks(beyond limit: Int64) throws(SpoolError) {
+    guard isStandingOrder, end > limit + 80 * Int64(text.journal.checks.seen.count) else { return }
+    try rewrite(JobText.withoutAttempts(try contents()))
+  }
+
   /// Puts another text in the place of the file's, at once or not at all, even by a power cut.
   /// - Throws: ``SpoolError``, ENOENT where the file has moved, ESTALE where it was changed.
   package func rewrite(_ text: [UInt8]) throws(SpoolError) {

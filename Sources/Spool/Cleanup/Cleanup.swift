@@ -169,6 +169,7 @@ package struct Cleanup {
   /// - Parameter archived: counts the receipts that it moves, by their new directories.
   private func cleanDone(_ archived: inout [Path: Int]) throws(SpoolError) {
     var roots: [ExactText: OutputRoot] = [:]
+    var open: Set<FileName>?
     for name in try spool.list(.done) {
       let path = Path(.done, name)
       guard let status = try spool.status(.done, name) else { continue }
@@ -189,6 +190,11 @@ package struct Cleanup {
         continue
       }
       if isOld {
+        if JobName(name).map(FeedEntry.isKeyed) == true {
+          let entries = if let open { open } else { try JobSearch(spool).openEntries() }
+          open = entries
+          if entries.contains(name) { continue }
+        }
         try remove(path, in: .done, CleanupFinding(.receipt, path, bytes: status.size))
         continue
       }

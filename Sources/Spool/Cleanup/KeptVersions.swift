@@ -21,6 +21,8 @@ package struct KeptVersions {
     let time: Timestamp
     /// Less for a newer one. Times would say something else once a clock was wrong.
     let age: Int
+    /// The subscription does not know yet that the job is done: without its receipt, it counts as cancelled.
+    let isOpen: Bool
 
     func isIn(_ directory: String?) -> Bool { receipt.directory?.exact == directory?.exact }
   }
@@ -68,8 +70,8 @@ package struct KeptVersions {
   /// subscription has seen: others of such a name are those of an earlier subscription, or a person's. A job that is
   /// done before its check has ended counts at the end of that check.
   private func versions() throws(SpoolError) -> [Version] {
-    let seen = subscription.journal.checks.seen.map { $0.prefix(FeedEntry.keyLength) }
-    let places = Dictionary(zip(seen, 0...), uniquingKeysWith: min)
+    let seen = subscription.journal.checks.seen
+    let places = Dictionary(zip(seen.map { $0.prefix(FeedEntry.keyLength) }, 0...), uniquingKeysWith: min)
     var found: [FileName: Version] = [:]
     func note(_ path: Path, _ name: FileName) throws(SpoolError) {
       guard found[name] == nil, JobName(name).map(FeedEntry.isKeyed) == true,
@@ -81,7 +83,7 @@ package struct KeptVersions {
       else { return }
       found[name] = Version(
         path: path, name: name, status: status, receipt: done.receipt, output: output, verified: done.verified,
-        time: time, age: place)
+        time: time, age: place, isOpen: seen[place].utf8.count > FeedEntry.keyLength)
     }
     for name in try spool.list(.done) { try note(Path(.done, name), name) }
     try Archive(spool).eachPath { (path, name) throws(SpoolError) in try note(path, name) }
@@ -200,7 +202,7 @@ package struct KeptVersions {
     return found
   }
 
-  /// Removes the receipt, and the file if it is this subscription's alone.
+  /// Removes the file if it is this subscription's alone, and the receipt, which may have to wait for the next check.
   /// - Returns: nil if there is nothing to tell of a file.
   private func remove(
     _ version: Version, _ look: Result<Look, SpoolError>, _ holders: inout [[ExactText?]: Set<Path>],
@@ -225,7 +227,7 @@ package struct KeptVersions {
           result = outcome()
         }
       }
-      try spool.system.unlink(spool.root, version.path, of: version.status)
+      if !version.isOpen { try spool.system.unlink(spool.root, version.path, of: version.status) }
     } catch {
       // What concerns one file keeps no other from going.
       return outcome("\(error)")
@@ -236,14 +238,32 @@ package struct KeptVersions {
 }
 
 extension JobSearch {
+  /// The first again, for one that goes back there meanwhile.
+  private static let ofOrders: [Directory] = [.standing, .cur, .hold, .failed, .standing]
+
+  /// The jobs that subscriptions do not know to be done: without their receipts they would count as cancelled, and come
+  /// again when their links change.
+  func openEntries() throws(SpoolError) -> Set<FileName> {
+    var found: Set<FileName> = []
+    for directory in Self.ofOrders {
+      for name in try spool.list(directory) where try isStandingOrder(directory, name) {
+        guard let order = directory == .cur ? ClaimName(name)?.job : JobName(name), let text = try job(directory, name)
+        else { continue }
+        for word in text.journal.checks.seen where word.utf8.count > FeedEntry.keyLength {
+          found.insert(JobName(like: order.display, suffix: "-\(word.prefix(FeedEntry.keyLength))").fileName)
+        }
+      }
+    }
+    return found
+  }
+
   /// The text of the subscription that has dropped a job, as the job's name says.
   /// - Parameter isWanted: whether more than its request is worth reading.
   /// - Returns: nil if there is none, or it is not wanted.
   package func subscription(of job: JobName, where isWanted: (JobRequest) -> Bool) throws(SpoolError) -> JobText? {
     guard FeedEntry.isKeyed(job) else { return nil }
     let key = "-" + String(decoding: job.fileName.bytes.suffix(FeedEntry.keyLength), as: UTF8.self)
-    // The first again, for one that goes back there meanwhile.
-    for directory in [Directory.standing, .cur, .hold, .failed, .standing] {
+    for directory in Self.ofOrders {
       for name in try spool.list(directory) {
         guard let order = directory == .cur ? ClaimName(name)?.job : JobName(name),
           JobName(like: order.display, suffix: key) == job, try isStandingOrder(directory, name, where: isWanted),

@@ -11,6 +11,14 @@ package struct JobText: Sendable {
   /// The text of a job, or of its first lines, with ``offeredLine``.
   package static func offered(_ text: String) -> String { "\(offeredLine)\n\(text)" }
 
+  /// By a line that begins so, and goes on with a CRC-32, the job of a standing order says the URL of which list it is
+  /// of: it is the same whatever its own URL, and none of another list whose order has the same name.
+  private static let listStart = "# of the list "
+
+  package static func ofList(_ url: String, _ text: String) -> String { "\(listStart)\(Checksum(of: url))\n\(text)" }
+
+  /// What the line says; nil without one.
+  private(set) var list: ExactText?
   package private(set) var request = JobRequest()
   package private(set) var journal = Journal()
   /// The first defect; nil for a valid job.
@@ -98,6 +106,7 @@ package struct JobText: Sendable {
       switch try line.content() {
       case .comment(let text):
         if text.utf8.elementsEqual(Self.offeredLine.utf8) { request.isOffered = true }
+        if text.begins(with: Self.listStart) { list = String(text).exact }
         if text.begins(with: JobLines.signedStart) {
           request.signedBy = String(text.dropFirstBytes(JobLines.signedStart.utf8.count))
         }
@@ -201,6 +210,11 @@ extension JobText {
       JobLines(kept).first { !$0.isComplete || $0.journal != nil }?.range.lowerBound ?? kept.count
     }
     return Array(kept[..<position]) + Array("priority: \(priority.rawValue)\n".utf8) + kept[position...]
+  }
+
+  /// A standing order's text without those of its checks that failed.
+  package static func withoutAttempts(_ bytes: [UInt8]) -> [UInt8] {
+    JobLines.kept(of: bytes) { $0.isComplete && !$0.hasZero && [nil, .checked, .seen].contains($0.journal?.key) }
   }
 
   /// A standing order's text with its journal begun anew: what it asks for, its last check, and the keys of the entries

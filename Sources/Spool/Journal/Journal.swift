@@ -427,6 +427,11 @@ package struct Journal: Sendable, Equatable {
       return modified.map { ["If-Modified-Since: \($0)"] } ?? []
     }
 
+    /// Whether it says the same of the bytes. Mirrors of one file that agree in both have the same version.
+    package func hasValidators(of other: ListVersion) -> Bool {
+      etag ?? modified != nil && etag?.exact == other.etag?.exact && modified?.exact == other.modified?.exact
+    }
+
     package func isOf(url: String, format: EntryFormat?) -> Bool { list == Self.checksum(url, format) }
 
     private static func checksum(_ url: String, _ format: EntryFormat?) -> Checksum {

@@ -6,8 +6,8 @@ extension Drops {
   private static let fewJobs = 32
 
   /// Drops those jobs that the spool does not have in any state, and makes them durable. The names are made of what
-  /// each entry is known by, so a job of the name for the same file is the same, dropped before a crash. One for
-  /// another file is of another list, whose order had the same name.
+  /// each entry is known by, so a job of the name is the same, dropped before a crash, or by an earlier order for this
+  /// list. One of another list, or for another file if it names no list, is of another order that had the same name.
   ///
   /// A worker that was frozen after it had looked for a job may wake up when its successor has dropped that job, and it
   /// is done. So `confirm` comes after the jobs are written to `tmp/`, and the successor first removes what it finds
@@ -46,6 +46,7 @@ extension Drops {
     // One that this user may not read, or that keeps moving.
     guard let there = found.text else { return true }
     let wanted = Array(text.utf8).withUnsafeBytes { JobText($0) }
+    if there.list != nil, there.list == wanted.list { return true }
     // Queries may be signatures, and differ each time that the list is asked for.
     func places(_ job: JobText) -> [ExactText] { job.request.urls.map { URLText($0.text).place.exact } }
     return !Set(places(there)).isDisjoint(with: places(wanted))

@@ -102,14 +102,25 @@ extension FeedEntry {
 package struct ReadList: Sendable, Equatable {
   package var entries: [FeedEntry] = []
   package var problems = ListProblems()
+  /// Its URLs are relative to the one that was asked for, wherever that has led: as to where a release's checksums are
+  /// kept, without its files.
+  package var isOfAskedURL = false
 
   private static let head = "# list: "
+  /// A list with more entries is refused.
+  package static let mostEntries = 100_000
 
   package init() {}
 
-  /// What is printed behind the entries; nil if nothing was left out.
-  package static func end(_ problems: ListProblems) -> String? {
-    problems.count == 0 ? nil : head + Fields().with(problems).text + "\n\n"
+  package static func tooMany(_ line: Int) -> Defect {
+    Defect(line: line, reason: "more than \(mostEntries) entries")
+  }
+
+  /// What is printed behind the entries; empty if there is nothing to say.
+  /// - Parameter problems: all that was left out.
+  package func end(_ problems: ListProblems) -> String {
+    let text = Fields().with("base", isOfAskedURL ? "asked" : nil).with(problems).text
+    return text.isEmpty ? "" : Self.head + text + "\n\n"
   }
 
   /// Reads what ``FeedEntry/text`` and ``end(_:)`` have written. What a job has beside URLs, name, size and digests is
@@ -123,8 +134,10 @@ package struct ReadList: Sendable, Equatable {
       let stanza = bytes[start..<end]
       if let fields = fields(stanza, Self.head) {
         problems.add(fields.problems)
+        isOfAskedURL = fields["base"] == "asked"
       } else {
         entries.append(try FeedEntry.entry(stanza, line: number))
+        if entries.count > Self.mostEntries { throw Self.tooMany(number) }
       }
       number += stanza.count { $0 == 0x0A } + 1
       start = end + 1

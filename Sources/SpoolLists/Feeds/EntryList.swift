@@ -46,6 +46,10 @@ package struct EntryList {
     case .file: throw Defect(line: nil, reason: "a file is no list")
     case .sums: return try Self.listed(source, looks == .sfv ? .sfv : .sums, name)
     case nil:
+      // What a server sends in place of a list may be nothing, perhaps behind a byte order mark.
+      if head.allSatisfy({ $0 <= 0x20 || [0xEF, 0xBB, 0xBF, 0xFE, 0xFF].contains($0) }) {
+        throw Defect(line: nil, reason: "the list is empty")
+      }
       if looks == .metalink ? !Self.isMetalink(head) : looks == .native && Self.hasFeed(head) {
         return try FeedReader.read(source, decoder, nil)
       }
@@ -87,9 +91,9 @@ package struct EntryList {
     var found = ReadList()
     while let job = try list.next() {
       do throws(Defect) { found.entries.append(try entry(job)) } catch { list.leaveOut(error) }
-      if found.entries.count > EntryLimit.most { throw EntryLimit.tooMany(job.line) }
+      if found.entries.count > ReadList.mostEntries { throw ReadList.tooMany(job.line) }
     }
-    found.problems = list.problems
+    (found.problems, found.isOfAskedURL) = (list.problems, format.needsBase)
     // An error page in place of the list has no such line, and hardly one that reads as a URL.
     if found.entries.isEmpty, format.needsBase {
       let first = isUnsaid ? "" : found.problems.named.first.map { "; \($0)" } ?? ""

@@ -64,7 +64,7 @@ final class FeedReader: XMLReader.Receiver {
     guard let item = try vocabulary?.end(text.trimmedAsXML, path, line: line) else { return }
     items.append(item)
     count += item.count
-    if max(count, items.count) > EntryLimit.most { throw EntryLimit.tooMany(line) }
+    if max(count, items.count) > ReadList.mostEntries { throw ReadList.tooMany(line) }
   }
 
   private func choose(_ root: XMLReader.Element, _ line: Int) throws(Defect) {
@@ -237,13 +237,6 @@ private struct EnclosingItem {
     let order = links.indices.sorted { (links[$0].rank, $0) < (links[$1].rank, $1) }
     return order.map { FeedEntry(identity: identity, date: date, urls: [links[$0].url]) }
   }
-}
-
-enum EntryLimit {
-  /// A list with more entries is refused.
-  static let most = 100_000
-
-  static func tooMany(_ line: Int) -> Defect { Defect(line: line, reason: "more than \(most) entries") }
 }
 
 private enum FeedDate {

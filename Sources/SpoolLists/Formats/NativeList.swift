@@ -49,7 +49,7 @@ struct NativeList: LineFormat {
     let content = line.content
     if content.isEmpty { return try finish() }
     if content.utf8.first == UInt8(ascii: "#") {
-      try skip(line)
+      try skip(line.number)
       return nil
     }
     if case .spoiled = block { return nil }
@@ -59,8 +59,7 @@ struct NativeList: LineFormat {
     case _ where line.isIndented && LineLooks.isOption(line.text):
       throw Defect(line: line.number, reason: "an option as in aria2's input files: use --format aria2 for these")
     case _ where !LineLooks.isKey(content) || LineLooks.isURLWithoutSlash(content):
-      // As a comment, it is counted.
-      try skip(ListLine(text: "#", number: line.number))
+      try skip(line.number)
       throw Defect(line: line.number, reason: LineLooks.odd(content))
     case .none: block = .job(Stanza(line))
     case .url(let stanza, isFirst: true): try grow(stanza, line)
@@ -81,7 +80,7 @@ struct NativeList: LineFormat {
   mutating func refuse(_ line: ListLine) throws(Defect) -> ListedJob? {
     let isURL = LineLooks.isURL(line.content)
     guard isURL || LineLooks.isKey(line.content) else {
-      try skip(ListLine(text: "#", number: line.number))
+      try skip(line.number)
       return nil
     }
     switch block {
@@ -132,8 +131,9 @@ struct NativeList: LineFormat {
     block = .job(stanza)
   }
 
-  /// A comment counts as a line of the job that it is in.
-  private mutating func skip(_ line: ListLine) throws(Defect) {
+  /// Counts a comment, or what is none of the job's, as a line of the job that it is in.
+  private mutating func skip(_ number: Int) throws(Defect) {
+    let line = ListLine(text: "#", number: number)
     switch block {
     case .none, .refused, .spoiled: break
     case .url(var stanza, let isFirst):

@@ -66,9 +66,11 @@ extension JobPlan {
     return mirrors.contains { $0.source(of: request).isSame(as: source) }
   }
 
-  /// The path of the payload below the output root, as far as the job's text says it; nil for a job that has none.
+  /// The path of the payload below the output root, as far as the job's text says it; nil for a job that has none, and
+  /// for a subscription to a list, whose output is a directory.
   package static func output(of request: JobRequest) -> String? {
-    request.outputText(named: request.urls.first.flatMap { try? URLParts($0.text) }?.lastPathSegment)
+    if request.isStandingOrder, request.standing.entries != .file { return nil }
+    return request.outputText(named: request.urls.first.flatMap { try? URLParts($0.text) }?.lastPathSegment)
   }
 
   /// The same with the output root that the job names, to tell whether two jobs have one output.

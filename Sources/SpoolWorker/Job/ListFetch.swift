@@ -14,6 +14,14 @@ internal import Transfer
     case signature
   }
 
+  struct Answer {
+    let version: Journal.ListVersion
+    /// What the URL that was asked ends in, if it is a name.
+    let name: String?
+    /// The mirrors' URLs; in place of the one that was asked, the one that answered (RFC 3986 section 5.1.3).
+    let bases: [URLParts]
+  }
+
   private let kind: Kind
   private let request: JobRequest
   private let mirrors: [MirrorURL]
@@ -55,8 +63,8 @@ internal import Transfer
   }
 
   /// Tries the order's URLs in turn.
-  /// - Returns: the list's version, and the name that its URL ends in; nil if it has not changed.
-  func run(into file: ScratchFile) async throws -> (Journal.ListVersion, name: String?)? {
+  /// - Returns: nil if the list has not changed.
+  func run(into file: ScratchFile) async throws -> Answer? {
     var failures: [Failure] = []
     let servers = environment.servers
     if let wait = try servers.wait(attempt, of: mirrors, patience) { throw JobStop.waits(wait) }
@@ -80,8 +88,7 @@ internal import Transfer
     throw JobFetch.decisive(failures) ?? Failure(.malformed, "a subscription needs a URL")
   }
 
-  private func fetch(_ mirror: MirrorURL, into file: ScratchFile) async throws -> (Journal.ListVersion, name: String?)?
-  {
+  private func fetch(_ mirror: MirrorURL, into file: ScratchFile) async throws -> Answer? {
     let engine = try environment.engine()
     self.engine = engine
     let template = FetchRequest(mirror, request, id: id)
@@ -100,11 +107,13 @@ internal import Transfer
       if isStopped { throw JobStop.cancelled }
       guard let problem = try Self.problem(result, sink, mirror, policy.manner) else {
         if sink.isUnchanged { return nil }
-        return (
-          Journal.ListVersion(
-            url: mirror.url, format: self.request.standing.entries, etag: result.response?.etag,
-            modified: result.response?.lastModified), name: mirror.parts.lastPathSegment
-        )
+        let (response, asked) = (result.response, mirror.parts)
+        return Answer(
+          version: Journal.ListVersion(
+            url: mirror.url, format: self.request.standing.entries, etag: response?.etag,
+            modified: response?.lastModified),
+          name: asked.lastPathSegment,
+          bases: mirrors.map { $0.number == mirror.number ? response?.url ?? asked : $0.parts })
       }
       let isCoded = problem.code == .encoded && !policy.manner.isDecoding
       let hasFamily = !mirror.isAddress && environment.options.network.addressFamily == .any
@@ -197,7 +206,8 @@ private final class ListSink: FetchSink {
     firstByte = firstByte ?? bytes.first
     // Apache says so also of `a.gz.asc`.
     if let packed, firstByte == 0x1F { return refuse(packed) }
-    lastByte = bytes.last ?? lastByte
+    // Neither blanks nor the NULs of UTF-16 count.
+    lastByte = bytes.last { $0 > 0x20 || $0 == UInt8(ascii: "\n") } ?? lastByte
     buffer += bytes
     return buffer.count < Self.bufferSize || flush()
   }
@@ -232,8 +242,9 @@ private final class ListSink: FetchSink {
     guard let response, response.ending != .announced || response.isDecoded, expected == nil else { return nil }
     let isWhole =
       switch kind {
-      // XML and gzip show their own end. A line that was cut looks like another one.
-      case .list, .file: firstByte == UInt8(ascii: "<") || firstByte == 0x1F || lastByte == UInt8(ascii: "\n")
+      // XML, whatever is before it, and gzip show their own end. A line that was cut looks like another one.
+      case .list, .file:
+        [UInt8(ascii: "<"), 0x1F].contains(firstByte) || lastByte.map("\n>".utf8.contains) ?? false
       // It does not fit its signature otherwise.
       case .signedList: firstByte != nil
       // One of OpenPGP may be binary. Texts end with a line, with that of a frame, or in base64.

@@ -32,9 +32,6 @@ struct NewEntries: Equatable {
   /// The names that files of several entries have, whether or not they are new.
   private(set) var sharedNames: Set<ExactText> = []
 
-  /// So many that left the list are remembered: as many as a list can have.
-  static let mostGone = 100_000
-
   /// The entries of one key, which are alternatives.
   private struct Group {
     let key: String
@@ -82,8 +79,9 @@ struct NewEntries: Equatable {
     }
     let present = Set(groups.map(\.key))
     let gone = (known ?? []).filter { !present.contains(String($0.prefix(FeedEntry.keyLength))) }
-    // A list that is empty for once, or lacks some entries, does not make them new when they are back.
-    seen = words.compactMap { $0 } + gone.prefix(Self.mostGone)
+    // A list that is empty for once, or lacks some entries, does not make them new when they are back. As many are
+    // remembered as a list can have.
+    seen = words.compactMap { $0 } + Self.settled(gone.prefix(ReadList.mostEntries), job: job)
   }
 
   private static func grouped(_ entries: [FeedEntry], _ lists: [URLParts], _ pattern: String?) -> [Group] {
@@ -144,8 +142,8 @@ struct NewEntries: Equatable {
     }
   }
 
-  /// What is remembered when the list has not changed: which jobs are done by now.
-  static func settled(_ seen: [String], job: (String, Bool) -> EntryJob) -> [String] {
+  /// What is remembered of entries that the list does not tell of: which jobs are done by now.
+  static func settled(_ seen: some Sequence<String>, job: (String, Bool) -> EntryJob) -> [String] {
     seen.map { word in
       let key = String(word.prefix(FeedEntry.keyLength))
       return key != word && job(key, true) == .done ? key : word

@@ -29,16 +29,16 @@ internal import Transfer
     let before = checks
     let checked: Journal.Check
     var relinked = 0
-    if let (version, name, file, signer) = try await fetchSigned(request, mirrors) {
+    if let (answer, file, signer) = try await fetchSigned(request, mirrors) {
       defer { file.remove() }
-      var list = try await entries(of: file, version, name, mirrors, began)
+      var list = try await entries(of: file, answer, mirrors, began)
       if let stopped = attempt.stopped { throw stopped }
-      let outcome = try await OrderDrop(claim, environment, signedBy: signer?.name).drop(
-        list.entries, lists: mirrors.map(\.parts))
+      let drop = OrderDrop(claim, environment, mirrors, signedBy: signer?.name)
+      let outcome = try await drop.drop(list.entries, from: list.isOfAskedURL ? mirrors.map(\.parts) : answer.bases)
       relinked = outcome.relinked
       list.problems.add(outcome.new.problems)
       checked = try write(
-        began, list.entries.count, outcome.new, dropped: outcome.dropped, version, problems: list.problems,
+        began, list.entries.count, outcome.new, dropped: outcome.dropped, answer.version, problems: list.problems,
         signed: isOfOneFile ? await lastSigned() : signer?.mark)
     } else {
       let signed = isOfOneFile ? try await lastSigned() : checks.signed
@@ -64,13 +64,13 @@ internal import Transfer
 
   /// What is in the list; of an order for one file, its version: the job for it replaces the last one.
   private func entries(
-    of file: ScratchFile, _ version: Journal.ListVersion, _ name: String?, _ mirrors: [MirrorURL], _ began: Timestamp
+    of file: ScratchFile, _ answer: ListFetch.Answer, _ mirrors: [MirrorURL], _ began: Timestamp
   ) async throws -> ReadList {
     guard isOfOneFile else {
       let program = EntriesProgram(path: environment.options.entriesProgram, stop: attempt.hookStop)
-      return try await program.read(file, claim.text.request.standing.entries, name: name, in: claim.spool)
+      return try await program.read(file, claim.text.request.standing.entries, name: answer.name, in: claim.spool)
     }
-    let named = version.etag ?? version.modified
+    let named = answer.version.etag ?? answer.version.modified
     // It may go back to an earlier version.
     let after = checks.lastTime.map { "\($0) " } ?? ""
     var entry = FeedEntry(identity: after + (named ?? "\(began)"), date: began, urls: mirrors.map(\.url))
@@ -109,7 +109,7 @@ internal import Transfer
 
   /// - Returns: the list, as far as its signature covers it; nil if it is unchanged.
   private func fetchSigned(_ request: JobRequest, _ mirrors: [MirrorURL]) async throws -> (
-    Journal.ListVersion, name: String?, ScratchFile, Signer?
+    ListFetch.Answer, ScratchFile, Signer?
   )? {
     do { return try await fetchPair(request, mirrors) } catch let failure as Failure
       where failure.code == .badSignature
@@ -120,18 +120,22 @@ internal import Transfer
   }
 
   private func fetchPair(_ request: JobRequest, _ mirrors: [MirrorURL]) async throws -> (
-    Journal.ListVersion, name: String?, ScratchFile, Signer?
+    ListFetch.Answer, ScratchFile, Signer?
   )? {
     let (found, list) = try await fetchList(request, mirrors)
-    guard let (version, name) = found else { return nil }
-    // A server that heeds no conditions names the last version again.
-    if isOfOneFile, version.etag ?? version.modified != nil, version == checks.version { return nil }
+    guard let answer = found else { return nil }
+    // A server that heeds no conditions names the last version again, and so may a mirror.
+    if isOfOneFile, let known = checks.version, answer.version.hasValidators(of: known),
+      mirrors.contains(where: { known.isOf(url: $0.url, format: .file) })
+    {
+      return nil
+    }
     // The signature of a file is for its job.
-    if request.signature == nil || isOfOneFile { return (version, name, list, nil) }
+    if request.signature == nil || isOfOneFile { return (answer, list, nil) }
     do {
       let (text, signer) = try await check(list, request)
       if text !== list { list.remove() }
-      return (version, name, text, signer)
+      return (answer, text, signer)
     } catch {
       list.remove()
       throw error
@@ -153,7 +157,7 @@ internal import Transfer
 
   /// - Returns: the file that has the list, unless that is unchanged.
   private func fetchList(_ request: JobRequest, _ mirrors: [MirrorURL]) async throws -> (
-    (Journal.ListVersion, name: String?)?, ScratchFile
+    ListFetch.Answer?, ScratchFile
   ) {
     let file = try ScratchFile(claim.spool)
     let kind: ListFetch.Kind = isOfOneFile ? .file : request.signature == nil ? .list : .signedList

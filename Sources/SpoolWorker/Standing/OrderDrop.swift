@@ -8,13 +8,16 @@ struct OrderDrop: Sendable {
   private let spool: Spool
   private let order: JobName
   private var request: JobRequest
+  /// The order's own URLs.
+  private let lists: [URLParts]
   private let known: [String]?
   private let confirm: @Sendable () throws(SpoolError) -> Void
   /// The worker's own output root.
   private let directory: String?
 
   /// - Parameter signer: who has signed the list; nil if its signature was not asked for.
-  @WorkerLoop init(_ claim: Claim, _ environment: JobEnvironment, signedBy signer: String?) {
+  @WorkerLoop init(_ claim: Claim, _ environment: JobEnvironment, _ mirrors: [MirrorURL], signedBy signer: String?) {
+    lists = mirrors.map(\.parts)
     (spool, order, request, confirm) = (claim.spool, claim.job, claim.text.request, claim.confirmation)
     request.signedBy = signer
     let checks = claim.text.journal.checks
@@ -23,15 +26,18 @@ struct OrderDrop: Sendable {
   }
 
   /// On a thread of its own, because a list may have a hundred thousand entries.
-  func drop(_ entries: [FeedEntry], lists: [URLParts]) async throws -> (new: NewEntries, dropped: Int, relinked: Int) {
-    try await runBlocking { () throws(SpoolError) in try dropHere(entries, lists) }
+  /// - Parameter bases: what their URLs may be relative to.
+  func drop(_ entries: [FeedEntry], from bases: [URLParts]) async throws -> (
+    new: NewEntries, dropped: Int, relinked: Int
+  ) {
+    try await runBlocking { () throws(SpoolError) in try dropHere(entries, bases) }
   }
 
-  private func dropHere(_ entries: [FeedEntry], _ lists: [URLParts]) throws(SpoolError)
+  private func dropHere(_ entries: [FeedEntry], _ bases: [URLParts]) throws(SpoolError)
     -> (new: NewEntries, dropped: Int, relinked: Int)
   {
     let known = try OrderedJobs(spool, of: order)
-    var new = NewEntries(entries, from: lists, order: request.standing, known: self.known) {
+    var new = NewEntries(entries, from: bases, order: request.standing, known: self.known) {
       known.state(of: $0, isOpen: $1)
     }
     let root = root()
@@ -39,16 +45,17 @@ struct OrderDrop: Sendable {
     let jobs = OrderJobs(request, as: order, new.sharedNames, hosts: lists.map(\.host))
     let texts = new.files.map { file in
       let job = jobs.job(for: file) { Self.size($0, root) != nil }
-      return (text: file.isInTheClear(besides: lists) ? JobText.offered(job.text) : job.text, name: job.name)
+      let text = file.isInTheClear(besides: lists) ? JobText.offered(job.text) : job.text
+      return (text: JobText.ofList(request.urls[0].text, text), name: job.name)
     }
     let dropped = try Drops(spool).dropMissing(texts, confirm: confirm)
     if !new.relinked.isEmpty { try confirm() }
     var relinked = 0
-    for file in new.relinked where try relink(file, lists) { relinked += 1 }
+    for file in new.relinked where try relink(file) { relinked += 1 }
     return (new, dropped, relinked)
   }
 
-  private func relink(_ file: OfferedFile, _ lists: [URLParts]) throws(SpoolError) -> Bool {
+  private func relink(_ file: OfferedFile) throws(SpoolError) -> Bool {
     guard let shown = try? URLParts(file.urls[0]).redacted else { return false }
     let relinking = Relinking(
       to: file.urls, shownURL: shown, isSame: false, isOffered: file.isInTheClear(besides: lists)

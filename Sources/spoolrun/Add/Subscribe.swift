@@ -10,7 +10,11 @@ enum OrderJobKeys: JobKeySelection {
     + JobKey.ofJobs.filter { $0.scope == .jobAndDefaults || ["output", "root", "signature"].contains($0.name) }
 
   static func help(_ key: JobKey) -> String {
-    key.name == "signature" ? "URL of the list's signature, or inline." : key.help
+    switch key.name {
+    case "output": "Directory for the files, with a slash at its end; of --entries file, also the file's path."
+    case "signature": "URL of the list's signature, or inline."
+    default: key.help
+    }
   }
 }
 
@@ -33,7 +37,8 @@ struct Subscribe: ParsableCommand {
 
   @OptionGroup var job: JobOptions<OrderJobKeys>
 
-  @Option(help: "The order's name, with which those of its jobs begin. (default: made of the URL)") var name: String?
+  @Option(help: "The subscription's name, with which those of its jobs begin. (default: made of the URL)") var name:
+    String?
 
   private static let defaultEvery = "6h"
 
@@ -48,8 +53,8 @@ struct Subscribe: ParsableCommand {
     try ExitStatus.reporting("the subscription cannot be put into standing") {
       let order: JobName? = try Drops(spool).aloneOrTold {
         if let known = try JobSearch(spool).standingOrder(of: request.urls[0].text) {
-          try tell(known, request, spool)
-          return nil
+          if try tell(known, request, spool) { return nil }
+          throw ExitStatus.givenUp.code
         }
         return try Drops(spool).subscribe(request.text, as: name)
       }
@@ -65,13 +70,22 @@ struct Subscribe: ParsableCommand {
     }
   }
 
-  private func tell(_ known: JobPlace, _ request: JobRequest, _ spool: Spool) throws(SpoolError) {
-    Terminal.print(known.job.display)
+  /// - Returns: whether it asks for the same.
+  private func tell(_ known: JobPlace, _ request: JobRequest, _ spool: Spool) throws(SpoolError) -> Bool {
+    let name = known.job.display
+    Terminal.print(name)
     let text = try JobSearch(spool).job(known.directory, known.name)
-    let change =
-      text.map { $0.request.text.exact == request.text.exact } ?? true
-      ? "" : " with other options: to change them, cancel it and subscribe again"
-    Terminal.error("\(known.job.display): already there, as \(known.display); nothing is changed\(change)")
+    let isSame = text.map { $0.request.text.exact == request.text.exact } ?? true
+    let gesture = [Directory.failed: "retry", .hold: "release"][known.directory]
+    // Who cancels it loses what it has seen.
+    var steps =
+      isSame ? [] : gesture == nil ? ["spoolrun hold \(name)", "edit hold/\(name)"] : ["edit \(known.display)"]
+    if gesture != nil || !isSame { steps.append("spoolrun \(gesture ?? "release") \(name)") }
+    let aim = isSame ? "have it checked" : "change it"
+    let advice = steps.isEmpty ? "" : "; to \(aim): \(steps.joined(separator: ", "))"
+    let other = isSame ? "" : ", with other options"
+    Terminal.error("\(name): already there, as \(known.display)\(other); nothing is changed\(advice)")
+    return isSame
   }
 
   private func order() throws -> (request: JobRequest, name: JobName) {

@@ -56,6 +56,22 @@ import Testing
     #expect(spool.places(of: "a") == [place] && spool.names("tmp") == [])
   }
 
+  /// The last part of a list's URL is no output. Of one file it is, and stays.
+  @Test(arguments: [
+    ("output: pods/\n", "output: pods/\n", ""), ("", "", ""),
+    ("entries: file\noutput: d/\n", "entries: file\n", "output: d/feed.xml\n"),
+  ])
+  func aSubscription(lines: String, kept: String, pinned: String) async throws {
+    let (server, spool) = (try FeedServer(podcast(1...2)), try TemporarySpool())
+    try spool.order("pod", "url: http://127.0.0.1:1/feed.xml\nevery: 6h\n\(lines)")
+    let new = server.url("/list.xml")
+    #expect(try await url(spool, "pod", new).status == .exited(0))
+    let text = String(decoding: try readFile(spool.path("standing/pod")), as: UTF8.self)
+    #expect(text == "url: \(new)\n\(pinned)every: 6h\n\(kept)")
+    let result = try await spool.once()
+    #expect(result.status == .exited(0) && spool.payloads.count == 1, "\(result)")
+  }
+
   @Test func whatCannotBe() async throws {
     let spool = try TemporarySpool()
     try writeFile(spool.path("done/a"), Array("http://h/x\n".utf8))

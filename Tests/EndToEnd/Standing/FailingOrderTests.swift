@@ -27,6 +27,7 @@ import Testing
   @Test(arguments: [
     "<!DOCTYPE html><p>moved</p>", "<rss><channel><item>", "<rss><channel></a></channel>", "gone\n",
     "<!DOCTYPE rss [<!ENTITY a \"ha\"><!ENTITY b \"&a;&a;\">]><rss>&b;</rss>",
+    "", "\n \n", "\u{FEFF}",
   ])
   func `a list that cannot be read takes nothing away`(list: String) async throws {
     let server = try FeedServer(podcast(1...2))
@@ -52,6 +53,34 @@ import Testing
     let result = try await spool.once()
     #expect(result.status == .exited(75) && result.errors.contains("list: short-body"), "\(result)")
     #expect(spool.names("new") == [] && spool.names("failed") == [] && spool.names("partial") == [])
+  }
+
+  /// XML shows its end.
+  @Test(arguments: ["\u{FEFF}", "\n", "Warning: x in /y.php on line 3\n"])
+  func `a feed that ends with the connection need not end in a newline`(start: String) async throws {
+    let server = try FeedServer(start + trimmed(podcast(1...2)))
+    server.dropLengths()
+    let spool = try TemporarySpool()
+    try spool.order("pod", "url: \(server.url("/list"))\nevery: 6h\n")
+    let result = try await spool.once()
+    #expect(result.status == .exited(0) && spool.payloads == ["2.mp3"], "\(result)")
+  }
+
+  private func trimmed(_ text: String) -> String { String(text.reversed().drop { $0.isWhitespace }.reversed()) }
+
+  @Test func `checks that fail for weeks leave no long file`() async throws {
+    let server = try FeedServer(podcast(1...2))
+    let spool = try TemporarySpool()
+    try spool.order("pod", "url: \(server.url("/list"))\nevery: 6h\n")
+    _ = try await spool.once()
+    let old = String(decoding: try readFile(spool.path("standing/pod")), as: UTF8.self)
+    let failed = "failed: 2026-01-01T00:00:00Z attempt=1 class=temporary code=no-network burned=no at=0 reason=x\n"
+    try spool.order("pod", old + String(repeating: failed, count: 4000))
+    server.answer("404 Not Found")
+    #expect(try await spool.once().status == .exited(75))
+    let text = String(decoding: try readFile(spool.path("standing/pod")), as: UTF8.self)
+    #expect(text.hasPrefix(old) && text.utf8.count < old.utf8.count + 1000, "\(text.utf8.count) bytes")
+    #expect(try spool.lastFailure("standing/pod")["code"] == "http-404")
   }
 
   @Test(arguments: [

@@ -63,6 +63,75 @@ import Testing
     #expect(spool.payloads == ["3", "here", "old"])
   }
 
+  @Test func `an entry whose receipt is removed before the next check is not fetched again`() async throws {
+    let server = try FeedServer(feed(("1", "/1"), ("2", "/2")))
+    let spool = try TemporarySpool()
+    try spool.order("pod", "url: \(server.url("/list"))\nevery: 6h\nfirst: all\n")
+    _ = try await check(spool)
+    func clean() async throws -> Int {
+      for name in spool.names("done") { try setModificationTime(spool.path("done/\(name)"), secondsFromNow: -60) }
+      #expect(try await spoolrun("clean", "--keep-done", "1s", spool.root).status == .exited(0))
+      return spool.names("done").count
+    }
+    #expect(try await clean() == 2, "the check has to see them")
+    // One leaves the list for a while.
+    for list in [feed(("1", "/new/1")), feed(("1", "/new/1"), ("2", "/new/2"))] {
+      server.put(list)
+      #expect(try await check(spool).status == .exited(0) && server.media.count == 2)
+      #expect(try await clean() == 0)
+    }
+  }
+
+  @Test func `an old entry that is done late goes, and is not fetched again`() async throws {
+    let server = try FeedServer(feed(("2", "/2"), ("1", "/1")))
+    server.breakMedia(["/2"])
+    let spool = try TemporarySpool()
+    try spool.order("pod", "url: \(server.url("/list"))\nevery: 6h\nfirst: all\nkeep: 1\n")
+    _ = try await check(spool)
+    server.put(feed(("3", "/3"), ("2", "/2"), ("1", "/1")))
+    _ = try await check(spool)
+    server.breakMedia([])
+    for name in spool.names("partial") { try spool.makeDue(name) }
+    let result = try await spool.once()
+    #expect(result.status == .exited(0) && spool.payloads == ["3"], "\(result)")
+    server.put(feed(("3", "/3"), ("2", "/new"), ("1", "/1")))
+    #expect(try await check(spool).status == .exited(0) && !server.media.contains("/new"))
+    #expect(spool.names("done").count == 1)
+  }
+
+  @Test(arguments: [("/list", 2), ("/list/of/others", 4)])
+  func `who subscribes again gets nothing twice, but what another list calls the same`(path: String, count: Int)
+    async throws
+  {
+    let server = try FeedServer(feed(("1", "/1"), ("2", "/2")))
+    let spool = try TemporarySpool()
+    for (path, list) in [("/list", feed(("1", "/1"), ("2", "/2"))), (path, feed(("1", "/new/3"), ("2", "/new/4")))] {
+      server.put(list)
+      try spool.order("pod", "url: \(server.url(path))\nevery: 6h\nfirst: all\n")
+      #expect(try await check(spool).status == .exited(0))
+    }
+    #expect(server.media.count == count && spool.names("done").count == count, "\(spool.names("done"))")
+  }
+
+  /// RFC 3986 section 5.1.3.
+  @Test func `URLs are relative to where the list is, but those of checksums to what was asked for`() async throws {
+    let (feed, sum) = (feed(("1", "a")), hex8(independentCRC32(Array("/new/b".utf8))))
+    let server = try ScriptedServer { request, reply in
+      switch request.target {
+      case "/new/feed": try reply.respond("302 Found", ["Location: /store/1/feed.xml?sig=1"], body: [])
+      case "/new/sums.sfv": try reply.respond("302 Found", ["Location: /store/1/sums.sfv?sig=1"], body: [])
+      case "/store/1/feed.xml?sig=1": try reply.respond("200 OK", body: Array(feed.utf8))
+      case "/store/1/sums.sfv?sig=1": try reply.respond("200 OK", body: Array("b \(sum)\n".utf8))
+      default: try reply.respond("200 OK", body: Array(request.target.utf8))
+      }
+    }
+    let spool = try TemporarySpool()
+    for name in ["feed", "sums.sfv"] { try spool.order(name, "url: \(server.url("/new/\(name)"))\nevery: 6h\n") }
+    let result = try await spool.once()
+    #expect(result.status == .exited(0) && spool.payloads == ["a", "b"], "\(result)")
+    #expect(try spool.payload("a") == Array("/store/1/a".utf8) && spool.payload("b") == Array("/new/b".utf8))
+  }
+
   @Test func `an archive whose entries have new identities is not fetched again`() async throws {
     let server = try FeedServer(feed(("1", "/1"), ("2", "/2")))
     let spool = try TemporarySpool()

@@ -46,6 +46,18 @@ import Testing
     #expect(try spool.lines("standing/geo").last { $0.key == "checked" }?["entries"] == "1")
   }
 
+  @Test func `a version that another mirror has as well is not fetched again`() async throws {
+    let (one, two, spool) = (try FeedServer("one"), try FeedServer("one"), try TemporarySpool())
+    let urls = [one, two].map { "url: \($0.url("/list.mmdb"))\n" }.joined()
+    try spool.order("geo", "\(urls)every: 1d\nentries: file\n")
+    #expect(try await spool.once().status == .exited(0))
+    one.answer("404 Not Found")
+    #expect(try await check(spool).status == .exited(0) && spool.names("done").count == 1 && two.checks.count == 1)
+    two.put("two")
+    #expect(try await check(spool).status == .exited(0))
+    #expect(try spool.payload("list.mmdb") == Array("two".utf8))
+  }
+
   @Test func `a server that goes back to an earlier version is followed`() async throws {
     let (server, spool) = (try FeedServer("one"), try TemporarySpool())
     try order(server, spool)

@@ -34,6 +34,12 @@ import Testing
     FeedEntry(identity: id, date: date.flatMap { Timestamp($0) }, urls: urls)
   }
 
+  @Test func `what the program prints is limited as well`() throws {
+    let text = Array(repeating: "# entry: id=1\nurl: a\n\n", count: ReadList.mostEntries).joined()
+    #expect(try ReadList(Array(text.utf8)).entries.count == ReadList.mostEntries)
+    #expect(throws: Defect.self) { try ReadList(Array((text + "# entry: id=1\nurl: a\n\n").utf8)) }
+  }
+
   @Test(arguments: [nil, EntryFormat.rss]) func `a podcast with elements of iTunes`(format: EntryFormat?) throws {
     #expect(
       try sample("podcast.rss", format) == [

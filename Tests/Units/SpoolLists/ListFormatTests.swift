@@ -90,6 +90,11 @@ import Testing
     #expect(defect(text, ListOptions(format: .native)).hasPrefix(reason))
   }
 
+  @Test func `comments make no job too long`() throws {
+    let comments = String(repeating: "# \(String(repeating: "x", count: 98))\n", count: 2000)
+    #expect(try jobs("http://h/a\n\(comments)http://h/b\n") == ["url: http://h/a\n", "url: http://h/b\n"])
+  }
+
   @Test func `what aria2 saved`() throws {
     let options = ListOptions(ignoresUnknown: true)
     let expected = [

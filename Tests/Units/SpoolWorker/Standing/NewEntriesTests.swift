@@ -90,7 +90,7 @@ import Transfer
   @Test func `what left the list is remembered, within bounds`() {
     let all = (0..<101_500).map { entry($0) }
     let found = new([all[0]], known: Array(all[1...]))
-    #expect(found.seen.count == 1 + NewEntries.mostGone && found.seen[1] == all[1].key)
+    #expect(found.seen.count == 1 + ReadList.mostEntries && found.seen[1] == all[1].key)
     // A list that is empty for once, and again.
     let known = Array(all[..<12_000])
     let emptied = NewEntries([], from: [list], order: order().standing, known: new([], known: known).seen)

@@ -34,9 +34,10 @@ import Testing
     let claim = try fixture.claim("pod", from: .standing)
     let environment = try JobEnvironment(fixture.spool, WorkerOptions()) { _ in }
     let entries = (1...2).map { FeedEntry(identity: "\($0)", urls: ["/\($0)"]) }
-    let list = try URLParts("http://127.0.0.1:9/list")
+    let mirrors = try MirrorURL.all(of: claim.text.request, [.http])
     isOn.turnOn()
-    let outcome = try await OrderDrop(claim, environment, signedBy: nil).drop(entries, lists: [list])
+    let outcome = try await OrderDrop(claim, environment, mirrors, signedBy: nil).drop(
+      entries, from: mirrors.map(\.parts))
     isOn.turnOff()
     let texts = try fixture.files.names("new").map { try fixture.text("new/\($0)") }
     return (count.current, outcome.dropped, texts)
