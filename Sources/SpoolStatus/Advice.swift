@@ -40,8 +40,11 @@ package struct FailureExplanation {
         + (!row.burnsAttempt
           ? ". No attempt is counted."
           : row.blame == .server
-            ? " until its patience with the server is over. No attempt is counted."
-            : " until its attempts are used up.")
+            ? " until its patience with the server is over. Attempts count from the fourth in a row, while others are"
+              + " served; with get --tries, each."
+            : row.isMismatch
+              ? ", but not after the third mismatch, nor if the file is wrong in the same way twice."
+              : " until its attempts are used up.")
     lines = [code.meaning, next, row.advice]
   }
 }

@@ -21,6 +21,7 @@ final class SimulatedChild: Child {
   private let begun: Int64
   fileprivate(set) var output: [UInt8] = []
   fileprivate(set) var answer: [UInt8] = []
+  var lastLine: [UInt8] { output.split(separator: 0x0A).last.map { Array($0.prefix(200)) } ?? [] }
 
   fileprivate init(_ world: World, of parent: Process) {
     (self.world, self.parent, begun) = (world, parent, world.disk.clock)

@@ -21,7 +21,7 @@ package struct CleanupFinding: Sendable {
     case archived
     /// An archive of version 0.2: left alone.
     case oldArchive
-    /// A receipt whose payload does not exist: left alone.
+    /// A receipt whose payload does not exist, and was not delivered: left alone.
     case missing
     /// Something in `done/` that names no payload: left alone.
     case noReceipt = "no-receipt"
@@ -198,7 +198,7 @@ package struct Cleanup {
         try remove(path, in: .done, CleanupFinding(.receipt, path, bytes: status.size))
         continue
       }
-      if try !hasPayload(receipt, &roots) {
+      if !receipt.isDelivered, try !hasPayload(receipt, &roots) {
         let root = receipt.directory.map { escaped($0) + "/" } ?? "\(Directory.files.rawValue)/"
         report(CleanupFinding(.missing, path, output: root + escaped(receipt.output)))
       }

@@ -235,7 +235,8 @@ package struct NamedRoots {
     let path = Path("\(Self.directory)/\(name)")
     let target = try spool.system.readLink(spool.root, path)
     guard target.first == UInt8(ascii: "/") else {
-      throw SpoolError(call: .open, path: path.display, errno: .invalidArgument)
+      throw SpoolError(
+        call: .open, path: path.display, errno: .invalidArgument, reason: "the link must be to an absolute path")
     }
     if let text = String(validating: target, as: UTF8.self) { return text }
     do throws(Errno) { return "\(try realPath(spool.location))/\(Self.directory)/\(name)" } catch {

@@ -191,7 +191,8 @@ package struct GetRecords: Sendable {
     try lines(in: directory).compactMap { job, fields in
       guard let output = fields["output"], let size = fields.number("size") else { return nil }
       let done = Journal.Done(
-        receipt: Journal.Receipt(output: output, directory: directory, unproven: fields["unproven"]),
+        receipt: Journal.Receipt(
+          output: output, directory: directory, unproven: fields["unproven"], isDelivered: fields["delivered"] != nil),
         verified: Journal.Verified(size: size, Digests(fields), unproven: fields["unproven"]), time: fields.time)
       return Fetched(job, url: fields["url"], asked: fields["asked"], lacks: fields["lacks"], done)
     }
@@ -251,7 +252,8 @@ package struct GetRecords: Sendable {
       let (name, done) = (String(decoding: one.job.bytes, as: UTF8.self), one.done)
       let fields = Fields(done.time.map { "\($0)" } ?? "-").with("output", done.receipt.output)
         .with("size", done.verified.size).with(done.verified.digests).with("unproven", done.verified.unproven)
-        .with("url", one.url).with("asked", one.asked).with("lacks", one.lacks).with("job", name)
+        .with("delivered", done.receipt.isDelivered ? "yes" : nil).with("url", one.url).with("asked", one.asked)
+        .with("lacks", one.lacks).with("job", name)
       return (FileName(name), fields)
     }
     if new.isEmpty { return }

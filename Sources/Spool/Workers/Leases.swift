@@ -18,32 +18,6 @@ package struct Leases {
 
   /// Milliseconds between two heartbeats of a claim.
   package var heartbeatInterval: Int64 { min(30_000, length * 500) }
-
-  /// Agrees with the other workers of the spool on the lease: the first one writes it down.
-  ///
-  /// Where all workers run under one kernel, it is only written if somebody asks for one.
-  /// - Parameter wanted: in seconds; nil for that of the others.
-  /// - Throws: ``Defect`` if the others have another one; ``SpoolError``.
-  package func agree(on wanted: Int64?) throws {
-    var noted = try spool.readLease()
-    if noted == nil, wanted != nil || !spool.kind.isLocal {
-      try write(wanted ?? Spool.standardLease)
-      noted = try spool.readLease()
-    }
-    let lease = noted ?? Spool.standardLease
-    if let wanted, wanted != lease {
-      throw Defect(
-        line: nil,
-        reason: "its workers have agreed on a lease of \(lease) s: use --lease \(lease)s, or stop all of its workers on"
-          + " all hosts, remove its file lease, and start them with another")
-    }
-    spool.agreedLease.store(lease, ordering: .relaxed)
-  }
-
-  private func write(_ seconds: Int64) throws(SpoolError) {
-    try orNil(
-      spool.write(Array("\(seconds)\n".utf8), to: Spool.leasePath, isFlushed: true, replaces: false), on: .fileExists)
-  }
 }
 
 /// What a worker may conclude from a lock, from a heartbeat, and from a process id.

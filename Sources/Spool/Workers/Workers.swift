@@ -1,4 +1,5 @@
 internal import Glibc
+internal import Synchronization
 internal import SystemPackage
 
 /// This worker's file in `workers/`: locked, and touched with each heartbeat. It holds no state of a job; if a person
@@ -122,6 +123,35 @@ package struct WorkerFiles {
     } catch  where error.isGone || error.errno == .permissionDenied || error.errno == .notPermitted {
       // Another worker was faster, or it is another user's.
     }
+  }
+}
+
+extension Leases {
+  /// Agrees with the other workers of the spool on the lease: the first one writes it down.
+  ///
+  /// Where all workers run under one kernel, it is only written if somebody asks for one. So there those that live and
+  /// have written none have the standard one.
+  /// - Parameter wanted: in seconds; nil for that of the others.
+  /// - Throws: ``Defect`` if the others have another one; ``SpoolError``.
+  package func agree(on wanted: Int64?) throws {
+    var noted = try spool.readLease()
+    if noted == nil, try !spool.kind.isLocal || wanted != nil && WorkerFiles(spool).living().isEmpty {
+      try write(wanted ?? Spool.standardLease)
+      noted = try spool.readLease()
+    }
+    let lease = noted ?? Spool.standardLease
+    if let wanted, wanted != lease {
+      throw Defect(
+        line: nil,
+        reason: "its workers have agreed on a lease of \(lease) s: use --lease \(lease)s, or stop all of its workers on"
+          + " all hosts, remove its file lease, and start them with another")
+    }
+    spool.agreedLease.store(lease, ordering: .relaxed)
+  }
+
+  private func write(_ seconds: Int64) throws(SpoolError) {
+    try orNil(
+      spool.write(Array("\(seconds)\n".utf8), to: Spool.leasePath, isFlushed: true, replaces: false), on: .fileExists)
   }
 }
 

@@ -29,13 +29,14 @@ struct ChildProcess: Sendable {
     let output: [UInt8]
     /// Its standard output, at most one byte more than ``outputLimit``, if it was kept apart.
     let answer: [UInt8]
+    /// The last line of all its output, also of what is beyond ``outputLimit``.
+    let lastLine: [UInt8]
 
     var isSuccess: Bool { end == .exited(0) }
 
     /// For a record: how it ended, and the last line of its output.
     var reason: String {
-      let last = output.split(separator: 0x0A).last.map { escaped($0.prefix(200)) } ?? ""
-      return last.isEmpty ? description : "\(description): \(last)"
+      lastLine.isEmpty ? description : "\(description): \(escaped(lastLine))"
     }
 
     var description: String {
@@ -135,7 +136,8 @@ struct ChildProcess: Sendable {
     // At most the capacity of a pipe (pipe(7)), in case a background process continues to write.
     for _ in 0..<LinuxChild.mostLeft where !isKilled { if !child.take(milliseconds: 0) { break } }
     return Outcome(
-      end: end(status ?? 0, isTold: isTold, isKilled: isKilled), output: child.output, answer: child.answer)
+      end: end(status ?? 0, isTold: isTold, isKilled: isKilled), output: child.output, answer: child.answer,
+      lastLine: child.lastLine)
   }
 
   private func end(_ status: Int32, isTold: Bool, isKilled: Bool) -> End {
@@ -153,6 +155,8 @@ struct ChildProcess: Sendable {
 protocol Child: AnyObject {
   var output: [UInt8] { get }
   var answer: [UInt8] { get }
+  /// The first 200 bytes of the last line of its output that is not empty.
+  var lastLine: [UInt8] { get }
   /// Whether it has ended, and nobody has asked for its status yet (waitid(2)).
   var hasEnded: Bool { get }
   /// kill(2), for all processes that it has started as well.
@@ -181,6 +185,8 @@ private final class LinuxChild: Child {
   private let process: Int32
   private var streams: [Stream]
   private var buffer = [UInt8](repeating: 0, count: bufferSize)
+  private(set) var lastLine: [UInt8] = []
+  private var isLineOver = false
 
   init(_ program: ChildProcess, limit: Int) throws(Errno) {
     var (output, answer): (Int32, Int32) = (-1, -1)
@@ -229,6 +235,7 @@ private final class LinuxChild: Child {
     for index in streams.indices where polled[index].revents != 0 {
       let count = read(streams[index].descriptor, &buffer, buffer.count)
       if count > 0 {
+        if index == 0 { noteLines(buffer[..<count]) }
         let room = streams[index].limit - streams[index].bytes.count
         streams[index].bytes += buffer[..<count].prefix(room)
         hasAny = true
@@ -237,6 +244,17 @@ private final class LinuxChild: Child {
       }
     }
     return hasAny
+  }
+
+  private func noteLines(_ bytes: ArraySlice<UInt8>) {
+    for byte in bytes {
+      if byte == 0x0A {
+        isLineOver = true
+      } else {
+        if isLineOver { (lastLine, isLineOver) = ([], false) }
+        if lastLine.count < 200 { lastLine.append(byte) }
+      }
+    }
   }
 
   private static func withCStrings<Result>(

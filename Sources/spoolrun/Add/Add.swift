@@ -25,7 +25,7 @@ struct Add: ParsableCommand {
 
   @OptionGroup var job: JobOptions<AllJobKeys>
 
-  @Flag(help: "Ask the server for the name of the file (one HEAD request), and write it into the job.")
+  @Flag(help: "Ask the server for the name of the file, and write it into the job.")
   var remoteName = false
 
   @Option(help: "The job's name. (default: the last name of the output, else of the URL)") var name: String?

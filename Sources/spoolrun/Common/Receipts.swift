@@ -128,6 +128,11 @@ struct PayloadReader: Sendable {
         if let other = try receipts.successor(of: found.receipt, found.time, listed.name) {
           return VerifyAnswer(isReplaced: true, line: "\(name): replaced since by \(other)")
         }
+        // The hook may have moved the file on. Where a person says that the files are elsewhere, it should be there.
+        if flaw.isMissing, found.receipt.isDelivered, directory == nil, !isRetry {
+          return VerifyAnswer(
+            isDelivered: true, line: isVerbose ? "\(name): delivered: \(escaped(found.receipt.output))" : nil)
+        }
         let (next, isAgain) = refetches ? refetch(listed, path, found, flaw) : ("", false)
         return VerifyAnswer(isGood: false, isDamaged: true, isAgain: isAgain, line: "\(name): \(flaw.text)\(next)")
       }
@@ -245,6 +250,8 @@ struct VerifyAnswer: Sendable {
   var isAgain = false
   /// A newer job has replaced the payload.
   var isReplaced = false
+  /// The hook `deliver` has accepted the payload, and it is not there any more.
+  var isDelivered = false
   /// The receipt is where no receipts are, such as of a job that is to run again.
   var isMoved = false
   /// For standard output; nil for nothing.

@@ -33,6 +33,8 @@ struct FetchedFiles: Sendable {
     }
     let flaw: String
     switch check {
+    case .missing where receipt.isDelivered && directory == nil:
+      return VerifyAnswer(isDelivered: true, line: isVerbose ? "\(name): delivered" : nil)
     case .missing:
       flaw =
         directory != nil || refetches

@@ -69,9 +69,10 @@ struct Verify: ParsableCommand {
     let progress = VerifyProgress()
     progress.count { $0.files = lists.reduce(files.count) { $0 + $1.receipts.count } }
     var found = check(files, lists, progress)
-    let (ended, bad, replaced) = (progress.now.ended, progress.now.bad, found.replaced)
-    let flaws = (replaced > 0 ? ", \(replaced) replaced" : "") + (bad > 0 ? ", \(bad) not" : "")
-    if sums == nil { Terminal.say("\(ended - bad - replaced) sound\(flaws)\(Self.told(places))") }
+    let flaws = [(found.replaced, "replaced"), (found.delivered, "delivered"), (progress.now.bad, "not")]
+    let sound = flaws.reduce(progress.now.ended) { $0 - $1.0 }
+    let rest = flaws.filter { $0.0 > 0 }.map { ", \($0) \($1)" }.joined()
+    if sums == nil { Terminal.say("\(sound) sound\(rest)\(Self.told(places))") }
     if refetch {
       let away = found.takeAway()
       for place in away {
@@ -159,6 +160,8 @@ struct Verify: ParsableCommand {
     var isDamaged = false
     /// Payloads that newer jobs have replaced.
     var replaced = 0
+    /// Payloads that were delivered, and are not there any more.
+    var delivered = 0
     /// The directories where files of gets are.
     var places: Set<ExactText> = []
     var again: [GetRecords.Fetched] = []
@@ -187,6 +190,7 @@ struct Verify: ParsableCommand {
         if !answer.isGood, !refetch || answer.again == nil { found.isGood = false }
         if answer.isDamaged { found.isDamaged = true }
         if answer.isReplaced { found.replaced += 1 }
+        if answer.isDelivered { found.delivered += 1 }
       }
       if sums != nil { continue }
       bar.update { width, look in

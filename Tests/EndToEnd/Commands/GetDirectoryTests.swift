@@ -243,6 +243,18 @@ import Testing
     #expect(refused.status == .exited(75) && refused.errors.contains("b: rejected: "), "\(refused)")
   }
 
+  @Test func `what the hook deliver has moved on is not missing`() async throws {
+    let server = try simpleServer()
+    let config = "\(home.path)/.config/spoolrun/hooks"
+    try await runTool(["/bin/mkdir", "-p", config], directory: home.path)
+    let hook = "#!/bin/sh\nmv \"$SPOOLRUN_DIRECTORY/$SPOOLRUN_OUTPUT\" \(home.path)/elsewhere\n"
+    try writeFile("\(config)/deliver", Array(hook.utf8))
+    try #require(chmod("\(config)/deliver", 0o700) == 0)
+    #expect(try await get(server.url("/a")).status == .exited(0) && names(in: here) == [])
+    let result = try await spoolrun("verify", "-v", "--refetch", environment: environment, directory: here)
+    #expect(result.status == .exited(0) && result.output == "a: delivered\n", "\(result)")
+  }
+
   /// What the person's own spool is for.
   @Test func `where it cannot be, defaults, hooks and receipts are the same`() async throws {
     let server = try simpleServer()

@@ -37,6 +37,23 @@ import Testing
     #expect(result.errors.contains(" published job=a output=d/a\n"))
   }
 
+  @Test func `what it has moved on is no error, until it is asked for again`() async throws {
+    let server = try simpleServer()
+    let spool = try spool(#"mv "$SPOOLRUN_DIRECTORY/$SPOOLRUN_OUTPUT" "$SPOOLRUN_SPOOL/elsewhere""#)
+    try spool.drop("a", "\(server.url("/x"))\n")
+    #expect(try await spoolrun("--once", spool.root).status == .exited(0) && spool.payloads == [])
+    for options in [[], ["--refetch"], ["-v", "a"], ["--refetch", "a"]] {
+      let result = try await spoolrun(["verify", "--spool", spool.root] + options)
+      #expect(result.status == .exited(0) && !result.errors.contains("--refetch"), "\(result)")
+      #expect((result.output == "a: delivered: x\n") == options.contains("-v"))
+    }
+    #expect(try await spoolrun("clean", spool.root).output == "" && spool.places(of: "a") == ["done/a"])
+    let elsewhere = try await spoolrun("verify", "--spool", spool.root, "-d", spool.path("hold"))
+    #expect(elsewhere.status == .exited(1) && elsewhere.output == "a: missing: x\n", "\(elsewhere)")
+    #expect(try await spoolrun("retry", "--spool", spool.root, "a").status == .exited(0))
+    #expect(spool.places(of: "a") == ["new/a"])
+  }
+
   /// Without the hook nothing is different.
   @Test func withoutItNothingIsSaid() async throws {
     let server = try simpleServer()

@@ -12,8 +12,16 @@ import Testing
   @Test(arguments: FailureCode.allCases.flatMap(\.labels) + ["http-404", "http-503"])
   func `each code is explained`(code: String) throws {
     let lines = try #require(FailureExplanation(of: code)).lines
-    #expect(lines.count == 3 && lines.allSatisfy { $0.hasSuffix(".") && $0.count < 130 }, "\(lines)")
+    #expect(lines.count == 3 && lines.allSatisfy { $0.hasSuffix(".") && $0.count < 220 }, "\(lines)")
     #expect(lines[1].hasPrefix("Permanent") == (FailureCode.row(of: code)?.failureClass == .permanent))
+  }
+
+  @Test(arguments: [
+    ("mismatch-sha256", "third mismatch"), ("rejected", "third mismatch"), ("http-429", "from the fourth"),
+    ("connect", "from the fourth"), ("disk-full", "No attempt is counted"), ("tls", "attempts are used up"),
+  ])
+  func `it is said which attempts count`(code: String, words: String) throws {
+    #expect(try #require(FailureExplanation(of: code)).lines[1].contains(words))
   }
 
   @Test(arguments: ["", "http", "http-", "404", "mismatch-DIGEST", "Cut"])

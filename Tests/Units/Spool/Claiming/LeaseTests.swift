@@ -32,6 +32,21 @@ import Testing
     #expect(throws: Defect.self) { try Leases(shared.another()).agree(on: 300) }
   }
 
+  /// On a local disk the first worker writes nothing down if nobody has asked it to.
+  @Test func `who wants another lease than those that run is refused`() throws {
+    let fixture = try Fixture()
+    let (owner, boot) = WorkerID.current()
+    let first = try Spool(fixture.files.root, owner: owner, boot: boot)
+    try Leases(first).agree(on: nil)
+    let presence = try Presence(of: first, WorkerReport(started: .now()))
+    let defect = #expect(throws: Defect.self) { try Leases(fixture.spool).agree(on: 7) }
+    #expect(defect?.reason.contains("60 s") == true && note(fixture) == nil && Leases(fixture.spool).length == 60)
+    try Leases(fixture.spool).agree(on: 60)
+    try presence.end()
+    try Leases(fixture.spool).agree(on: 7)
+    #expect(note(fixture) == "7\n")
+  }
+
   /// On SSHFS, link(2) says EPERM where another host has just made the name.
   @Test func anotherHostIsFirst() throws {
     let fixture = try Fixture()

@@ -22,6 +22,13 @@ import Testing
     }
   }
 
+  @Test(arguments: [
+    "head -c 1000000 /dev/zero; echo; echo >&2 'no room there'; echo; exit 3", "printf 'no room there'; exit 3",
+  ])
+  func `the reason is its last line, however much it says`(script: String) async throws {
+    #expect(try await run(script).reason == "exit status 3: no room there")
+  }
+
   /// Both may be more than a pipe holds.
   @Test func `an answer is kept apart`() async throws {
     var child = ChildProcess(

@@ -13,7 +13,8 @@ import Testing
 
   private func code(_ lines: [String], _ status: Int32 = 0, isInline: Bool = false) -> String? {
     let answer = lines.map { "[GNUPG:] \($0)\n" }.joined() + "GOODSIG is only a text here\n"
-    let outcome = ChildProcess.Outcome(end: .exited(status), output: [], answer: Array(answer.utf8))
+    let outcome = ChildProcess.Outcome(
+      end: .exited(status), output: [], answer: Array(answer.utf8), lastLine: [])
     do throws(Failure) {
       let signer = try OpenPGPStatus(outcome, isInline: isInline).signer()
       return signer.name == Self.print && signer.time?.seconds == 1_795_698_607 ? nil : "\(signer)"
