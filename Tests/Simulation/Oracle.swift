@@ -130,8 +130,11 @@ final class Oracle {
     let comesBack = directory(.tmp)?.entries.values.contains { $0.inode === inode } ?? false
     if !world.currentName.hasPrefix("worker") || comesBack {
       held.remove(inode.number)
-    } else if change.inode != nil, [.done, .failed, .partial].contains(where: { directory($0) === change.directory }),
-      let id = id(of: inode)
+    } else if change.inode != nil, let id = id(of: inode),
+      [.done, .failed].contains(where: { directory($0) === change.directory })
+        // Where it is held all the same, a worker gives it back, and the next one sees that.
+        || directory(.partial) === change.directory
+          && directory(.hold)?.entries.values.contains { $0.inode === inode } == false
     {
       blame(id, "was held, and \(world.currentName) has moved it on")
     }

@@ -110,6 +110,14 @@ extension JobMoves {
   func completeInterruptedMove(
     _ job: JobName, _ origin: Directory, _ source: Path, _ status: FileStatus, now: Timestamp
   ) throws(SpoolError) -> Bool {
+    guard try complete(job, origin, source, status, now) else { return false }
+    // A person may have moved the other name on while it was looked for.
+    return try names(of: status, job).allSatisfy { $0 == source || [.done, .failed].contains($0.directory) }
+  }
+
+  private func complete(
+    _ job: JobName, _ origin: Directory, _ source: Path, _ status: FileStatus, _ now: Timestamp
+  ) throws(SpoolError) -> Bool {
     switch origin {
     case .cur:
       if try completeMove(job, source, status) { return false }
@@ -121,8 +129,7 @@ extension JobMoves {
         if status.mayBeMoving(at: now) { return false }
         try removeClaims(source, status)
       }
-      // A person may have moved the other name on while it was looked for.
-      return try !spool.hasOtherName(status, than: source)
+      return true
     case .new:
       if try isAlso(in: [.hold, .urgent], job, source, status, now) { return false }
       if try isAtEnd(job, source, status, now, [.done]) { return false }
