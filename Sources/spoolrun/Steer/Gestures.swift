@@ -123,8 +123,8 @@ private struct GestureRun {
   /// Has a job that is done fetch its file again, if that is gone or not what the receipt says.
   private mutating func fetchAgain(_ place: JobPlace) {
     let reader = PayloadReader(
-      spool: spool, directory: nil, isVerbose: false, refetches: true, isRetry: true, receipts: AllReceipts(spool),
-      progress: VerifyProgress())
+      spool: spool, directory: nil, isVerbose: false, refetches: true, isRetry: true,
+      receipts: AllReceipts(spool) { [] }, progress: VerifyProgress())
     let answer = reader.answer(ListedReceipt(name: place.job, isNamed: true))
     let line = answer.line ?? "\(place.job.display): done, and its file is sound"
     if answer.isAgain { changed.insert(place.inode) } else if !answer.isGood { return fail(line) }
