@@ -89,7 +89,7 @@ struct BarLayout {
     var line = name
     func pad(_ text: String, to width: Int) { line.append(padded(text, to: width, left: true)) }
     let labelWidth = (hasBar || barWidth == 0 ? nameWidth : nameWidth + 1 + barWidth) + (hasTime ? 0 : Self.timeWidth)
-    line.append(String(repeating: " ", count: max(0, labelWidth - name.width)))
+    line.append(padded("", to: labelWidth - name.width))
     if hasBar, barWidth > 0 {
       line.append(" ")
       appendBar(figures, &line)

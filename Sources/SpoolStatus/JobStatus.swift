@@ -33,6 +33,7 @@ package struct JobStatus: Sendable {
   package var name: FileName
   package var state: JobState
   package var directory: Directory
+  package var inode: UInt64?
   package var bytes: UInt64?
   /// The expected size of the data, in bytes.
   package var total: UInt64?
@@ -247,6 +248,7 @@ package struct OrderStatus: Sendable {
   package var name: FileName
   /// That of a job whose file is in the same place; ``JobState/waiting`` where a job would be retried.
   package var state: JobState
+  package var inode: UInt64?
   /// When its list was last found sound; nil for never.
   package var checked: Timestamp?
   package var entries: Int?
@@ -269,8 +271,9 @@ package struct OrderStatus: Sendable {
   }
 
   /// - Parameter next: the time of modification of an order that waits.
-  init(_ name: FileName, _ state: JobState, _ text: JobText, next: Timestamp?) {
+  init(_ name: FileName, _ state: JobState, _ text: JobText, next: Timestamp?, inode: UInt64?) {
     self.init(name, state)
+    self.inode = inode
     let checks = text.journal.checks
     checked = checks.lastTime
     entries = checks.lastTime == nil ? nil : checks.entries

@@ -68,10 +68,9 @@ private struct JobStory {
       JournalScan.lines(bytes) { line in
         guard let fields = line.fields, let said = sentence(line.key, fields) else { return }
         let time = line.time.map { "\($0)" } ?? ""
-        let padded = time + String(repeating: " ", count: max(0, 20 - time.utf8.count))
         // Of checkpoints in a row, the last one tells all.
         if line.key == .checkpoint, events.last?.key == .checkpoint { events.removeLast() }
-        events.append((line.key, "  \(padded)  \(said)"))
+        events.append((line.key, "  \(padded(time, to: 20))  \(said)"))
       }
     }
     return events.map(\.line)

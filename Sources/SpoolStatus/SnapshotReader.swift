@@ -215,7 +215,7 @@ package final class SnapshotReader {
         else { continue }
         let isDue = try Claims(spool).isDue(name, modified: status.modified, in: .standing, at: now.seconds)
         let next = isDue ? now : Timestamp(seconds: status.modified)
-        snapshot.add(OrderStatus(name, .waiting, text, next: next))
+        snapshot.add(OrderStatus(name, .waiting, text, next: next, inode: status.inode))
       } catch  where error.isUnreadable {
         snapshot.add(OrderStatus(name, .waiting))
       }
@@ -265,12 +265,15 @@ package final class SnapshotReader {
         // It is gone, or no regular file.
         return try spool.status(directory, file) == nil ? nil : JobStatus(name, state, in: directory)
       }
+      let inode = try status(directory, directory == .cur ? file : name)?.inode
       if text.request.isStandingOrder {
-        snapshot.add(OrderStatus(name, state, text, next: nil))
+        snapshot.add(OrderStatus(name, state, text, next: nil, inode: inode))
         return nil
       }
       let data = try status(.partial, name.data).map { (size: UInt64(clamping: $0.size), modified: $0.modified) }
-      return JobReading(text: text, defaults: defaults, data: data, now: now).status(name, state, in: directory)
+      var job = JobReading(text: text, defaults: defaults, data: data, now: now).status(name, state, in: directory)
+      job.inode = inode
+      return job
     } catch  where error.isUnreadable {
       return JobStatus(name, state, in: directory)
     }
@@ -291,6 +294,7 @@ package final class SnapshotReader {
       guard let status = try spool.status(job.directory, job.name), status.isRegular,
         let bytes = try spool.jobContents(Path(job.directory, job.name))
       else { return job }
+      job.inode = status.inode
       let text = bytes.withUnsafeBytes { JobText($0) }
       if job.directory != .urgent { job.priority = text.priority(inheriting: defaults) }
       job.target = JobTarget(text.request)

@@ -252,8 +252,12 @@ package struct TableSubject: Hashable, Sendable {
   /// The job's name, without its worker's.
   package let name: FileName
   package let directory: Directory
+  /// Of its file; nil if that was not looked at.
+  package let inode: UInt64?
 
-  package init(_ name: FileName, in directory: Directory) { (self.name, self.directory) = (name, directory) }
+  package init(_ name: FileName, in directory: Directory, inode: UInt64? = nil) {
+    (self.name, self.directory, self.inode) = (name, directory, inode)
+  }
 }
 
 /// A job with its remark, a heading, or another line of the table.
@@ -263,8 +267,10 @@ package struct TableRow: Sendable {
   package var subject: TableSubject?
 }
 
-extension JobStatus { var subject: TableSubject { TableSubject(name, in: directory) } }
+extension JobStatus { var subject: TableSubject { TableSubject(name, in: directory, inode: inode) } }
 
 extension OrderStatus {
-  var subject: TableSubject { TableSubject(name, in: state == .waiting ? .standing : state.usualDirectory) }
+  var subject: TableSubject {
+    TableSubject(name, in: state == .waiting ? .standing : state.usualDirectory, inode: inode)
+  }
 }

@@ -195,8 +195,8 @@ package struct JobSearch {
 
   /// Reads all jobs, as ``firstJob(in:limit:besides:where:)`` does.
   package func forEachJob(in directories: [Directory]? = nil, _ body: (JobText) -> Void) throws(SpoolError) {
-    _ = try firstJob(in: directories) { text in
-      body(text)
+    _ = try firstJob(in: directories) { job in
+      body(job.text)
       return false
     }
   }
@@ -209,7 +209,7 @@ package struct JobSearch {
   /// - Parameter own: the name of a file that is not read.
   package func firstJob(
     in directories: [Directory]? = nil, limit: Int = .max, besides own: FileName? = nil,
-    where matches: (JobText) -> Bool
+    where matches: (FoundJob) -> Bool
   ) throws(SpoolError) -> FoundJob? {
     var left = limit
     for directory in directories ?? Self.readingOrder {
@@ -217,7 +217,7 @@ package struct JobSearch {
       while left > 0, let name = try stream.next() {
         if name.isIgnored || name.isData || name == own { continue }
         left -= 1
-        if let found = try read(directory, name), matches(found.text) { return found }
+        if let found = try read(directory, name), matches(found) { return found }
       }
     }
     return nil
@@ -237,8 +237,8 @@ extension JobSearch {
   /// The standing order with this URL, whether it waits, is held or was given up; nil if there is none.
   package func standingOrder(of url: String) throws(SpoolError) -> JobPlace? {
     // The first again, for one that goes back there meanwhile.
-    try firstJob(in: [.standing, .cur, .hold, .failed, .standing]) { text in
-      text.request.isStandingOrder && text.request.urls.contains { $0.text.exact == url.exact }
+    try firstJob(in: [.standing, .cur, .hold, .failed, .standing]) { job in
+      job.text.request.isStandingOrder && job.text.request.urls.contains { $0.text.exact == url.exact }
     }?.place
   }
 

@@ -11,7 +11,7 @@ extension JobSearch {
     for name in [stem, job.fileName, FileName(OutputPath(output)?.name ?? "")] where name.isEntry && !name.isIgnored {
       if let found = try read(.done, name), isPublisher(found.text) { return found }
     }
-    return try firstJob(in: [.done], limit: Self.mostPublishers, where: isPublisher)
+    return try firstJob(in: [.done], limit: Self.mostPublishers, where: { isPublisher($0.text) })
   }
 
   /// What the receipts in `done` say of these outputs.
@@ -56,8 +56,8 @@ extension JobSearch {
   package func undelivered(_ output: String, in root: String?, besides own: FileName?) throws(SpoolError) -> FoundJob? {
     // In the order in which a job moves, and `cur` again for one that has left `partial` since.
     for directory in [Directory.new, .urgent, .cur, .partial, .cur, .hold, .failed] {
-      let found = try firstJob(in: [directory], limit: Self.mostPublishers, besides: own) { text in
-        text.journal.publication.undelivered?.place == [output.exact, root?.exact]
+      let found = try firstJob(in: [directory], limit: Self.mostPublishers, besides: own) { job in
+        job.text.journal.publication.undelivered?.place == [output.exact, root?.exact]
       }
       if let found { return found }
     }

@@ -174,9 +174,10 @@ extension JobName {
   /// - Parameter suffix: ASCII that distinguishes the job from others.
   package init(like source: String, suffix: String = "") {
     let last = source.utf8.split(separator: UInt8(ascii: "/")).last.map(Array.init) ?? []
-    let room = Self.lengthWithoutNumber - suffix.utf8.count
-    var bytes = Array(last.drop { $0 == 0x2E || $0 == 0x2D }.prefix(room))
-    if FileName(bytes).isData { bytes.removeLast(FileName.dataSuffix.count) }
-    self = JobName(FileName(bytes + Array(suffix.utf8))) ?? JobName(unchecked: FileName("job\(suffix)"))
+    let limit = Self.lengthWithoutNumber
+    var stem = FileName(Array(last.drop { $0 == 0x2E || $0 == 0x2D }))
+    stem = stem.suffixed("", limit: limit - suffix.utf8.count)
+    if stem.isData { stem = stem.dataOwner }
+    self = JobName(stem.suffixed(suffix, limit: limit)) ?? JobName(unchecked: FileName("job\(suffix)"))
   }
 }

@@ -69,9 +69,10 @@ package struct Steering {
   /// Does `gesture` to the job `name`, without a claim and without asking a worker. A worker that has the job notices
   /// that its file is gone.
   /// - Parameter directory: of several jobs of one name, the one in this directory.
-  package func perform(_ gesture: Gesture, _ name: FileName, in directory: Directory? = nil) throws(SpoolError)
-    -> GestureOutcome
-  {
+  /// - Parameter inode: of several jobs of one name, the one that is this file.
+  package func perform(
+    _ gesture: Gesture, _ name: FileName, in directory: Directory? = nil, inode: UInt64? = nil
+  ) throws(SpoolError) -> GestureOutcome {
     // No name may lead out of the spool's directories.
     guard name.isEntry else { return .notFound(elsewhere: nil) }
     try removeTouched(name)
@@ -79,6 +80,7 @@ package struct Steering {
     var last: JobPlace?
     for _ in 0..<Self.grasps {
       let all = try JobSearch(spool).places(of: name, in: directory.map { [$0] })
+        .filter { inode == nil || $0.inode == inode }
       var candidates: [JobPlace] = []
       for place in all where gesture.sources.contains(place.directory) {
         if try isJob(place.name, in: place.directory, for: gesture) { candidates.append(place) }

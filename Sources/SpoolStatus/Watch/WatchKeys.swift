@@ -44,11 +44,17 @@ package struct WatchKeys: Sendable {
 
   /// The table has these lines now. The selection follows its job, and if that is gone, takes the place's next.
   package mutating func show(_ subjects: [TableSubject]) {
+    let former = self.subjects
     self.subjects = subjects
     guard let old = selected else { return }
     if !subjects.contains(old) {
+      // A worker may have copied it to another file. One of its name that was there before is another job.
+      func isNew(_ one: TableSubject) -> Bool {
+        !former.contains { $0 == one || one.inode != nil && $0.inode == one.inode }
+      }
       selected =
-        subjects.first { $0.name == old.name }
+        subjects.first { old.inode != nil && $0.inode == old.inode }
+        ?? subjects.first { $0.name == old.name && isNew($0) }
         ?? position.flatMap { subjects.isEmpty ? nil : subjects[min($0, subjects.count - 1)] }
     }
     position = selected.flatMap { subjects.firstIndex(of: $0) }

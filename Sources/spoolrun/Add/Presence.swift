@@ -24,7 +24,7 @@ struct JobPresence {
     if let (place, text) = try JobSearch(spool).job(named: name) {
       return Finding(place, isSame: text.map { Self.isSame(request, $0.request) } == true)
     }
-    if let found = try JobSearch(spool).firstJob(where: { Self.isSame(request, $0.request) }) {
+    if let found = try JobSearch(spool).firstJob(where: { Self.isSame(request, $0.text.request) }) {
       return Finding(found.place, isSame: true)
     }
     return try findArchived(request, as: name)

@@ -14,6 +14,8 @@ final class AllReceipts: Sendable {
   }
 
   private struct Known {
+    /// The only places that it is about; nil for all. A spool may have a million.
+    var places: Set<[ExactText?]>?
     /// By ``Journal/Receipt/place``.
     var last: [[ExactText?]: Last] = [:]
     /// By output root, whether any payload is there.
@@ -21,25 +23,27 @@ final class AllReceipts: Sendable {
   }
 
   private let spool: Spool
+  private let named: (@Sendable () -> [[ExactText?]])?
   private let known = Mutex<Known?>(nil)
 
-  init(_ spool: Spool) { self.spool = spool }
+  /// - Parameter named: the places of the receipts that the command line names; nil if it names none.
+  init(_ spool: Spool, named: (@Sendable () -> [[ExactText?]])? = nil) { (self.spool, self.named) = (spool, named) }
 
   /// The job whose payload has replaced that of `receipt` since; nil if there is none.
   func successor(of receipt: Journal.Receipt, _ time: Timestamp?, _ name: FileName) throws(SpoolError) -> String? {
     try known.withLock { (known) throws(SpoolError) in
-      let all = try read(&known)
+      let all = try read(&known, receipt.place)
       guard let time = time?.seconds, let last = all.last[receipt.place] else { return nil }
       return last.time > time || last.time == time && last.name != name ? last.path.display : nil
     }
   }
 
-  /// Whether any receipt of this output root has its payload there.
+  /// Whether any receipt of this output root has its payload there, where the command line names none.
   /// - Parameter directory: as in ``Journal/Receipt/directory``.
   func isAnyThere(below directory: String?) throws(SpoolError) -> Bool {
     try known.withLock { (known) throws(SpoolError) in
       let key = directory?.exact
-      let all = try read(&known)
+      let all = try read(&known, nil)
       if let isAny = all.isAnyThere[key] { return isAny }
       let root = try OutputRoot(directory, spool: spool)
       var isAny = false
@@ -53,12 +57,19 @@ final class AllReceipts: Sendable {
   }
 
   /// Also those of jobs that were put into `new` again, and wait or run.
-  private func read(_ state: inout Known?) throws(SpoolError) -> Known {
-    if let state { return state }
+  /// - Parameter place: nil for all.
+  private func read(_ state: inout Known?, _ place: [ExactText?]?) throws(SpoolError) -> Known {
+    if let state, place.flatMap({ state.places?.contains($0) }) ?? true { return state }
     var known = Known()
+    if let named, let place {
+      // With those of an earlier look: a receipt may have changed meanwhile.
+      known.places = (state?.places ?? []).union(named()).union([place])
+    }
     func note(_ file: JobFile) {
       let publication = JobText(file.bytes).journal.publication
-      guard let receipt = publication.lastReceipt, let time = publication.receiptTime?.seconds else { return }
+      guard let receipt = publication.lastReceipt, let time = publication.receiptTime?.seconds,
+        known.places?.contains(receipt.place) ?? true
+      else { return }
       let order = [time, file.status.modified, Int64(file.status.modifiedNanoseconds)]
       if let last = known.last[receipt.place], order.lexicographicallyPrecedes(last.order) { return }
       known.last[receipt.place] = Last(receipt: receipt, path: file.path, name: file.name, time: time, order: order)

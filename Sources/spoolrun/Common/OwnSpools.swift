@@ -43,10 +43,7 @@ enum PersonalSpool {
     guard let location = named ?? location else {
       throw ExitStatus.cannotCreate.after("neither XDG_STATE_HOME nor HOME is set: name a spool with --spool")
     }
-    var (parts, status) = (location.utf8.split(separator: 0x2F).map { String(Substring($0)) }, stat())
-    var nearest: String { (location.begins(with: "/") ? "/" : "./") + parts.joined(separator: "/") }
-    while !parts.isEmpty, stat(nearest, &status) != 0 { parts.removeLast() }
-    try SpoolOwner.become(of: nearest)
+    try SpoolOwner.become(of: existingPart(of: location).there)
     return location
   }
 }

@@ -55,6 +55,8 @@ struct ListedReceipt: Sendable {
     return (path, done)
   }
 
+  fileprivate func place(in spool: Spool) -> [ExactText?]? { (try? read(spool))?.1.receipt.place }
+
   private func find(_ spool: Spool) throws(SpoolError) -> (Path, JobText)? {
     func job(_ path: Path) throws(SpoolError) -> (Path, JobText)? {
       try spool.jobContents(path).map { (path, $0.withUnsafeBytes { JobText($0) }) }
@@ -84,7 +86,9 @@ final class ReceiptList {
     }
     let done: [FileName]
     if let names { done = names } else { done = try spool.list(.done).sorted() }
-    try Archive(spool).eachPath(named: wanted) { archived.append(ListedReceipt(name: $1, archived: $0)) }
+    try Archive(spool).eachPath(named: wanted) {
+      archived.append(ListedReceipt(name: $1, archived: $0, isNamed: names != nil))
+    }
     // A name that is nowhere is looked for in `done` all the same, and said to be missing there.
     let known = names == nil ? [] : Set(archived.map(\.name))
     receipts =
@@ -92,6 +96,11 @@ final class ReceiptList {
   }
 
   var count: Int { receipts.count }
+
+  /// The places of their payloads, as ``Journal/Receipt/place`` has them.
+  func places(in spool: Spool) -> @Sendable () -> [[ExactText?]] {
+    { [receipts] in receipts.compactMap { $0.place(in: spool) } }
+  }
 
   func next() -> ListedReceipt? { receipts.popFirst() }
 }

@@ -187,34 +187,53 @@ enum JobNameCompletion {
   private static let most = 1000
 
   static let kind = CompletionKind.custom { (words: [String], _: Int, prefix: String) -> [String] in
-    let codes = words.contains("explain") ? FailureExplanation.all.map(\.code) : []
-    return (codes + names(words)).filter { $0.begins(with: prefix) }
+    let codes = words.contains("explain") ? FailureExplanation.all.map(\.code).filter { $0.begins(with: prefix) } : []
+    return (codes + names(words, Array(prefix.utf8))).map(word)
+  }
+
+  /// As the shell's script reads it. Strangers choose these names: that of bash(1) has `compgen -W` expand them, and
+  /// with them commands that are not in quotes. That of zsh(1) takes what is behind a colon for a description.
+  private static func word(_ name: String) -> String {
+    switch CompletionShell.requesting {
+    case .bash?: "'" + name.replacing { scalar in scalar == "'" ? "'\\''" : nil } + "'"
+    case .zsh?: name.replacing { scalar in scalar == ":" || scalar == "\\" ? "\\\(scalar)" : nil }
+    default: name
+    }
   }
 
   /// - Parameter words: the command line so far, with the program's name.
-  private static func names(_ words: [String]) -> [String] {
+  private static func names(_ words: [String], _ prefix: [UInt8]) -> [String] {
     let (owner, boot) = WorkerID.current()
     // A shell that completes has no place for an error.
     let named = try? Spool(location(words), owner: owner, boot: boot)
     let spools = named.map { [$0] } ?? (try? OwnSpools.open(for: .reading, done: true, warns: false)) ?? []
-    return Set(spools.flatMap { names(in: $0, words) }).sorted()
+    let found = Set(spools.flatMap { names(in: $0, words, prefix) })
+    return found.sorted().map { String(decoding: $0.bytes, as: UTF8.self) }
   }
 
-  private static func names(in spool: Spool, _ words: [String]) -> [String] {
-    let found: [FileName]
-    if let gesture = words.lazy.compactMap({ word in Gesture.allCases.first { $0.command == word } }).first {
-      found = ((try? Steering(spool).jobs(for: gesture, in: gesture.sources)) ?? []).map(\.name)
-    } else if words.contains("url") || words.contains("wait") {
-      // All that are not done.
-      found = ((try? Steering(spool).jobs(for: .cancel, in: Gesture.cancel.sources)) ?? []).map(\.name)
-    } else if words.contains("status") || words.contains("explain") {
-      found = [Directory.done, .new, .urgent, .partial, .hold, .failed].flatMap { (try? spool.list($0)) ?? [] }
-    } else {
-      found = (try? spool.list(.done)) ?? []
+  private static func names(in spool: Spool, _ words: [String], _ prefix: [UInt8]) -> [FileName] {
+    func offered(_ names: [FileName]) -> [FileName] {
+      names.filter { $0.bytes.starts(with: prefix) && JobName($0) != nil && canBeTyped($0) }
     }
-    // A name that is not UTF-8 cannot be passed on, and one with a leading dash would be an option.
-    let names = found.prefix(most).compactMap { String(validating: $0.bytes, as: UTF8.self) }
-    return names.filter { !$0.begins(with: "-") }
+    // Of these two, all that are not done.
+    let others = words.contains("url") || words.contains("wait") ? Gesture.cancel : nil
+    if let gesture = words.lazy.compactMap({ word in Gesture.allCases.first { $0.command == word } }).first ?? others {
+      let jobs = (try? Steering(spool).jobs(for: gesture, in: gesture.sources)) ?? []
+      return Array(offered(jobs.map(\.name)).prefix(most))
+    }
+    let tells = words.contains("status") || words.contains("explain")
+    var found: [FileName] = []
+    for directory in tells ? Directory.ofJobs.filter({ $0 != .done }) + [.done] : [.done] where found.count < most {
+      let names = (try? spool.list(directory)) ?? []
+      found += offered(directory == .cur ? names.compactMap { ClaimName($0)?.job.fileName } : names)
+    }
+    return Array(found.prefix(most))
+  }
+
+  /// A name that is not UTF-8 cannot be passed on, and one with a leading dash would be an option.
+  private static func canBeTyped(_ name: FileName) -> Bool {
+    guard let text = String(validating: name.bytes, as: UTF8.self), !text.begins(with: "-") else { return false }
+    return !text.unicodeScalars.contains { $0 != "\\" && isUnsafeForDisplay($0) }
   }
 
   private static func location(_ words: [String]) -> String {

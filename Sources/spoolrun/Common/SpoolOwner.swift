@@ -1,10 +1,21 @@
 internal import CLinux
 internal import Glibc
+internal import Spool
 internal import SystemPackage
 
 func isDirectory(_ path: String) -> Bool {
   var status = stat()
   return stat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFDIR
+}
+
+/// The part of a path that is there, and the rest, which may still have to come.
+func existingPart(of path: String) -> (there: String, rest: Substring) {
+  var (end, status) = (path.endIndex, stat())
+  while end > path.startIndex, stat(String(path[..<end]), &status) != 0 {
+    end = path.utf8[..<end].lastIndex(of: UInt8(ascii: "/")) ?? path.startIndex
+  }
+  let top = path.begins(with: "/") ? "/" : "."
+  return (end > path.startIndex ? String(path[..<end]) : top, path[end...])
 }
 
 /// Root works on another user's spool as that user. Files that root leaves there could not be read by the owner's

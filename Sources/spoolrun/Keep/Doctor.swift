@@ -40,9 +40,7 @@ struct Doctor: ParsableCommand {
   }
 
   private static func print(_ lines: [(name: String, value: String)]) {
-    for line in lines {
-      Terminal.print("  \(line.name)\(String(repeating: " ", count: max(1, 16 - line.name.count)))\(line.value)")
-    }
+    for line in lines { Terminal.print("  \(padded(line.name, to: 15)) \(line.value)") }
   }
 }
 

@@ -67,11 +67,13 @@ struct Status: ParsableCommand {
     // Whoever may not write to the spool sees it by this host's clock.
     for spool in spools { try? spool.learnClock() }
     if !named.jobs.isEmpty { return try JobTelling(spools: spools, doubt: doubt).tell(of: named.jobs) }
+    var failure: (any Error)?
     for (index, spool) in spools.enumerated() {
       if index > 0 { Terminal.print("") }
       if spools.count > 1 { Terminal.print("\(escaped(spool.location)):") }
-      try ExitStatus.reporting(escaped(spool.location)) { try show(spool) }
+      do { try ExitStatus.reporting(escaped(spool.location)) { try show(spool) } } catch { failure = failure ?? error }
     }
+    if let failure { throw failure }
   }
 
   private func show(_ spool: Spool) throws(SpoolError) {
@@ -170,20 +172,27 @@ struct JobTelling {
   func tell(of jobs: [String]) throws {
     let readers = spools.map { ($0, JobStoryReader($0)) }
     var isFirst = true
-    var isComplete = true
+    var failure: (any Error)?
     for (number, bytes) in RawArguments.bytes(of: jobs).enumerated() {
+      let files = fetched.isEmpty ? [] : fetched[number]
       var isFound = false
       for (spool, reader) in readers {
-        let stories = try ExitStatus.reporting(escaped(spool.location)) {
-          let jobs = try MeantJobs.by(bytes, in: [spool], Directory.ofJobs)
-          return try jobs.names.compactMap { try spool.unlessGone(reader.lines(of: $0, in: jobs.directory)) }
-        }
-        for story in stories {
-          Terminal.write((isFirst ? "" : "\n") + story.map { $0 + "\n" }.joined(), to: STDOUT_FILENO)
-          (isFirst, isFound) = (false, true)
+        do {
+          try ExitStatus.reporting(escaped(spool.location)) {
+            let jobs = try MeantJobs.by(bytes, in: [spool], Directory.ofJobs)
+            if jobs.doubt != nil, !files.isEmpty { return }
+            if let doubt = jobs.doubt { throw ExitStatus.givenUp.after(doubt) }
+            for name in jobs.names {
+              guard let story = try spool.unlessGone(reader.lines(of: name, in: jobs.directory)) else { continue }
+              Terminal.write((isFirst ? "" : "\n") + story.map { $0 + "\n" }.joined(), to: STDOUT_FILENO)
+              (isFirst, isFound) = (false, true)
+            }
+          }
+        } catch {
+          (failure, isFound) = (failure ?? error, true)
         }
       }
-      for file in fetched.isEmpty ? [] : fetched[number] {
+      for file in files {
         Terminal.print(file.story)
         isFound = true
       }
@@ -191,9 +200,9 @@ struct JobTelling {
       let places = spools.map { escaped($0.location) }.joined(separator: ", ")
       let what = spools.isEmpty ? "nothing of this name was fetched here" : "no such job in \(places)"
       Terminal.error("\(escaped(bytes)): \(what)\(doubt(bytes))")
-      isComplete = false
+      failure = failure ?? ExitStatus.givenUp.code
     }
-    if !isComplete { throw ExitStatus.givenUp.code }
+    if let failure { throw failure }
   }
 }
 

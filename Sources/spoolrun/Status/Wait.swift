@@ -43,47 +43,65 @@ struct Wait: ParsableCommand {
 
   func run() throws {
     try NamedSpool.refuse(among: names, of: "wait", spool)
+    let end = timeout.flatMap { duration($0) }.map { Terminal.milliseconds() + Int64($0) * 1000 }
     let spools = try self.spool.openAll(for: .reading, done: !all)
-    let jobs: [(Spool, [FileName]?)] =
+    let jobs =
       try all
-      ? spools.map { ($0, nil) } : MeantJobs.by(names, in: spools, Directory.ofJobs).map { try Self.jobs($0, spools) }
-    try JobsWaitedFor.wait(for: jobs, timeout: timeout)
+      ? spools.map { ($0, nil) } : Self.jobs(MeantJobs.by(names, in: spools, Directory.ofJobs), spools, until: end)
+    try JobsWaitedFor.wait(for: jobs, until: end, timeout: timeout)
   }
 
-  /// The jobs of this name, or else the one whose output it names, below the output root or by the path of the file.
-  private static func jobs(_ meant: MeantJobs, _ spools: [Spool]) throws -> (Spool, [FileName]?) {
+  /// The jobs of these names. Of a name that no job has, the one whose output it is, below the output root or by the
+  /// path of the file.
+  /// - Parameter end: when the time is over.
+  private static func jobs(
+    _ meant: [MeantJobs], _ spools: [Spool], until end: Int64?
+  ) throws -> [(Spool, [FileName]?)] {
     try ExitStatus.reporting("wait") {
-      let name = String(decoding: meant.name.bytes, as: UTF8.self)
-      let isThere = try meant.isAnyThere()
-      if isThere || meant.directory ?? .files != .files { return (meant.spool, meant.names) }
-      let place = path(name)
-      for spool in spools {
-        let files = path("\(spool.location)/\(Directory.files.rawValue)")
-        // Those that are not at their ends first, and those that were given up last.
-        for directories: [Directory] in [[.new, .urgent, .cur, .partial, .cur, .hold], [.done], [.failed]] {
-          func isMeant(_ job: JobText) -> Bool {
-            let (receipt, asked) = (job.journal.publication.receipt, job.request)
-            guard let output = receipt?.output ?? JobPlan.output(of: asked) else { return false }
-            var root = receipt?.directory ?? files
-            if receipt == nil, let named = asked.root { root = (try? NamedRoots(spool).target(of: named.text)) ?? root }
-            return output.exact == name.exact || path("\(root)/\(output)").exact == place.exact
-          }
-          let found = try spool.unlessGone(JobSearch(spool).firstJob(in: directories, where: isMeant))
-          if let found { return (spool, [found.place.job]) }
-        }
+      var jobs: [(Spool, [FileName]?)] = meant.map { ($0.spool, $0.names) }
+      var files: [(index: Int, name: ExactText, place: ExactText, last: Set<ExactText>)] = []
+      for (index, one) in meant.enumerated() where one.directory ?? .files == .files {
+        if try one.isAnyThere() { continue }
+        let name = String(decoding: one.name.bytes, as: UTF8.self)
+        let place = path(name)
+        files.append((index, name.exact, place.exact, [lastName(name), lastName(place)]))
       }
-      return (meant.spool, meant.names)
+      for spool in spools where !files.isEmpty {
+        let ownRoot = path("\(spool.location)/\(Directory.files.rawValue)")
+        func note(_ found: FoundJob) -> Bool {
+          if let end, Terminal.milliseconds() >= end { return true }
+          let (receipt, asked) = (found.text.journal.publication.receipt, found.text.request)
+          guard let output = receipt?.output ?? JobPlan.output(of: asked) else { return false }
+          // There may be a million: only these are looked at in the file system.
+          let last = lastName(output)
+          guard files.contains(where: { $0.last.contains(last) }) else { return false }
+          var root = receipt?.directory ?? ownRoot
+          if receipt == nil, let named = asked.root { root = (try? NamedRoots(spool).target(of: named.text)) ?? root }
+          let place = path("\(root)/\(output)").exact
+          files.removeAll { file in
+            guard output.exact == file.name || place == file.place else { return false }
+            jobs[file.index] = (spool, [found.place.job])
+            return true
+          }
+          return files.isEmpty
+        }
+        // Those that are not at their ends first, and those that were given up last.
+        let directories: [Directory] = [.new, .urgent, .cur, .partial, .cur, .hold, .done, .failed]
+        _ = try spool.unlessGone(JobSearch(spool).firstJob(in: directories, where: note))
+      }
+      return jobs
     }
   }
 
-  /// An absolute path without links, as far as it exists: the file may still have to come.
+  private static func lastName(_ path: String) -> ExactText { (path.split(at: "/").last ?? "").exact }
+
+  /// An absolute path without links, as far as it exists: the file may still have to come. The text itself where the
+  /// current directory is gone, or its path is not UTF-8.
   private static func path(_ text: String) -> String {
-    if let real = try? realPath(text) { return real }
-    guard let slash = text.utf8.lastIndex(of: UInt8(ascii: "/")) else { return path("./\(text)") }
-    let above = text[..<slash]
-    if above.isEmpty { return text }
-    let directory = path(String(above))
-    return (directory == "/" ? "" : directory) + text[slash...]
+    let (there, rest) = existingPart(of: text)
+    guard let real = try? realPath(there) else { return text }
+    if rest.isEmpty { return real }
+    return (real == "/" ? "" : real) + (rest.begins(with: "/") ? "" : "/") + rest
   }
 }
 
@@ -100,9 +118,11 @@ struct JobsWaitedFor {
 
   private struct Awaited {
     var name: FileName
-    /// Jobs that had the name, perhaps with a number, when this one was seen beside one of them: its end has another
-    /// name than theirs.
-    var older: Set<JobPlace>?
+    /// Its file when it was last seen; nil if it was not. A worker may copy it to another one.
+    var inode: UInt64?
+    /// The files of other jobs that had the name, perhaps with a number, when this one was seen beside one of them:
+    /// its end has another name than theirs.
+    var older: Set<UInt64>?
     /// Whether the archive had a receipt of the name when this one was seen before its end: that of an earlier life.
     var wasArchived: Bool?
     /// Not seen at the last look: it may have moved meanwhile.
@@ -115,10 +135,11 @@ struct JobsWaitedFor {
   }
 
   /// - Parameter jobs: those of each spool; nil for all.
-  /// - Parameter timeout: as a person wrote it.
+  /// - Parameter end: when the time is over, which is as long as `timeout` says.
   /// - Throws: the exit status, after a message, unless all are done.
-  static func wait(for jobs: [(spool: Spool, names: [FileName]?)], timeout: String? = nil) throws {
-    let end = timeout.flatMap { duration($0) }.map { Terminal.milliseconds() + Int64($0) * 1000 }
+  static func wait(
+    for jobs: [(spool: Spool, names: [FileName]?)], until end: Int64? = nil, timeout: String? = nil
+  ) throws {
     try ExitStatus.reporting("wait") {
       for (spool, names) in jobs {
         for name in names ?? [] where try spool.unlessGone(JobSearch(spool).isOrder(name)) == true {
@@ -168,23 +189,14 @@ struct JobsWaitedFor {
 
   /// - Returns: nil as long as the job waits, runs or moves. Of several jobs of one name, the last one counts.
   private func end(of job: inout Awaited) throws(SpoolError) -> End? {
-    let search = JobSearch(spool)
     guard let name = JobName(job.name) else { return .gone }
     var ends: [JobPlace] = []
     do throws(SpoolError) {
-      ends = try search.settledPlaces(of: name)
+      ends = try places(of: &job, name)
       if ends.contains(where: { !$0.hasEnded }) {
-        if job.older == nil, ends.count > 1 { job.older = Set(try search.namesakes(of: name)) }
         if job.wasArchived == nil { job.wasArchived = try Archive(spool).contains(job.name) }
         job.isMissed = false
         return nil
-      }
-      if let older = job.older {
-        ends = try search.namesakes(of: name).filter { !older.contains($0) }
-        if let other = ends.first, !other.hasEnded {
-          job = Awaited(name: other.job)
-          return nil
-        }
       }
     } catch  where spool.isBesideFiles && error.errno == .noSuchFileOrDirectory {}
     // One that failed is newer than a receipt: a job does not run by the name of one that failed.
@@ -194,6 +206,23 @@ struct JobsWaitedFor {
     if job.wasArchived != true, try Archive(spool).contains(job.name) { return .done }
     defer { job.isMissed = true }
     return job.isMissed ? .gone : nil
+  }
+
+  /// Where the job is. If it has not been seen, or another file has taken the place of its own: where it may be.
+  private func places(of job: inout Awaited, _ name: JobName) throws(SpoolError) -> [JobPlace] {
+    let search = JobSearch(spool)
+    var all = try search.settledPlaces(of: name)
+    func own() -> JobPlace? { all.first { $0.inode == job.inode || job.inode == nil && !$0.hasEnded } }
+    // It may have a number now.
+    if job.older != nil, own() == nil { all = try search.namesakes(of: name) }
+    let others = all.filter { job.older?.contains($0.inode) != true }
+    guard let found = own() ?? others.first(where: { !$0.hasEnded }) else { return others }
+    if found.hasEnded { return [found] }
+    if found.job != job.name { (job.name, job.wasArchived) = (found.job, nil) }
+    job.inode = found.inode
+    if job.older == nil, all.count > 1 { all = try search.namesakes(of: name) }
+    if all.count > 1 { job.older = (job.older ?? []).union(all.map(\.inode)).subtracting([found.inode]) }
+    return [found]
   }
 
   /// The last command of a get takes its spool away when all is done, and leaves what the receipts say.

@@ -93,14 +93,11 @@ struct WatchSession {
     }
     do throws(SpoolError) {
       if let stranger = try series.spool.stranger() { return refused(stranger) }
-      var outcome = try Steering(series.spool).perform(gesture, subject.name, in: subject.directory)
-      // A worker may have moved it since the picture was drawn. In other directories there may be another job of its
-      // name.
-      if [.new, .urgent, .cur, .partial].contains(subject.directory) {
-        for directory in [Directory.cur, .partial] {
-          guard case .notFound(nil) = outcome else { break }
-          outcome = try Steering(series.spool).perform(gesture, subject.name, in: directory)
-        }
+      // A worker may have moved it since the picture was drawn, and another job may have its name and its place.
+      let directory = subject.inode == nil ? subject.directory : nil
+      let outcome = try Steering(series.spool).perform(gesture, subject.name, in: directory, inode: subject.inode)
+      if case .notFound(nil) = outcome {
+        return ("\(gesture.command) \(subject.name.display): it is gone or has changed; nothing is done", true)
       }
       if case .removed = outcome { hasCancelled = true }
       let report = GestureReport(outcome, of: gesture, name: subject.name.bytes)

@@ -60,8 +60,11 @@ private struct GestureRun {
   mutating func run(all directories: [Directory]) throws(SpoolError) {
     var finished: Set<FileName> = []
     var quietScans = 0
+    // The next scan may find them where they have come to rest.
+    var restless: [(outcome: GestureOutcome, bytes: [UInt8])] = []
     for _ in 0..<20 where quietScans < 2 {
       var isQuiet = true
+      restless = []
       for (name, directory) in try jobs(in: directories) {
         let key = FileName(Path(directory, name).bytes)
         if finished.contains(key) { continue }
@@ -74,13 +77,18 @@ private struct GestureRun {
           // It has moved: the next scan finds it in its new place.
           isQuiet = false
           continue
-        case .moved, .removed, .restless: isQuiet = false
+        case .restless:
+          isQuiet = false
+          restless.append((outcome, key.bytes))
+          continue
+        case .moved, .removed: isQuiet = false
         default: finished.insert(key)
         }
         note(outcome, bytes: key.bytes)
       }
       quietScans = isQuiet ? quietScans + 1 : 0
     }
+    for (outcome, bytes) in restless { note(outcome, bytes: bytes) }
   }
 
   /// Ends the rest of a server, and makes its jobs due that wait for another attempt.
@@ -123,8 +131,8 @@ private struct GestureRun {
   /// Has a job that is done fetch its file again, if that is gone or not what the receipt says.
   private mutating func fetchAgain(_ place: JobPlace) {
     let reader = PayloadReader(
-      spool: spool, directory: nil, isVerbose: false, refetches: true, isRetry: true, receipts: AllReceipts(spool),
-      progress: VerifyProgress())
+      spool: spool, directory: nil, isVerbose: false, refetches: true, isRetry: true,
+      receipts: AllReceipts(spool) { [] }, progress: VerifyProgress())
     let answer = reader.answer(ListedReceipt(name: place.job, isNamed: true))
     let line = answer.line ?? "\(place.job.display): done, and its file is sound"
     if answer.isAgain { changed.insert(place.inode) } else if !answer.isGood { return fail(line) }

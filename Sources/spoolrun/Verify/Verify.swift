@@ -102,7 +102,7 @@ struct Verify: ParsableCommand {
     let fetchedFiles = FetchedFiles(directory: directory, isVerbose: verbose, refetches: refetch, progress: progress)
     report(calls({ rest.popFirst() }, progress, fetchedFiles.answer), progress, &picture, &found)
     for (spool, receipts) in lists {
-      report(calls({ receipts.next() }, progress, answers(spool, progress)), progress, &picture, &found)
+      report(calls({ receipts.next() }, progress, answers(spool, receipts, progress)), progress, &picture, &found)
     }
     return found
   }
@@ -144,13 +144,15 @@ struct Verify: ParsableCommand {
     }
   }
 
-  private func answers(_ spool: Spool, _ progress: VerifyProgress) -> @Sendable (ListedReceipt) -> VerifyAnswer {
+  private func answers(
+    _ spool: Spool, _ receipts: ReceiptList, _ progress: VerifyProgress
+  ) -> @Sendable (ListedReceipt) -> VerifyAnswer {
     if let sums {
       return SumList(spool: spool, directory: directory, format: sums, style: tag ? .tagged : .plain).answer
     }
     let reader = PayloadReader(
-      spool: spool, directory: directory, isVerbose: verbose, refetches: refetch, receipts: AllReceipts(spool),
-      progress: progress)
+      spool: spool, directory: directory, isVerbose: verbose, refetches: refetch,
+      receipts: AllReceipts(spool, named: names.isEmpty ? nil : receipts.places(in: spool)), progress: progress)
     return pieces ? reader.pieces : reader.answer
   }
 

@@ -81,6 +81,17 @@ import Testing
     #expect(path.output == one, "the path of a file, in the default spool")
   }
 
+  @Test func `a beginning counts only if one job has it`() async throws {
+    for name in ["ab1", "ab2", "c1"] { try write("new/\(name)", "http://h/x\n") }
+    for command in ["status", "explain"] {
+      let two = try await spoolrun(command, "--spool", directory.root, "ab", "c")
+      #expect(two.status == .exited(1) && two.errors.contains("ab: several jobs begin so: ab1, ab2"), "\(two)")
+      #expect(two.output.hasPrefix("c1: waits") && !two.errors.contains("no such job"), "\(two)")
+      let all = try await spoolrun(command, "--spool", directory.root, "ab*")
+      #expect(all.status == .exited(0) && all.output.contains("ab1: ") && all.output.contains("ab2: "), "\(all)")
+    }
+  }
+
   /// Names are from strangers, and people copy what a program tells them to give.
   @Test func `a command that is shown means the job, whatever its name`() async throws {
     try write("failed/x; touch pwned #", "http://h/x\n" + Self.failed)

@@ -53,6 +53,16 @@ import Testing
     #expect(fileStatus("\(elsewhere)/.spoolrun") == nil && fileStatus(spool) == nil, "nothing is left to do")
   }
 
+  @Test func `status tells of the others where one of them fails`() async throws {
+    try await leave()
+    _ = rmdir("\(spool)/standing")
+    try writeFile("\(spool)/standing", [])
+    let status = try await command("status")
+    #expect(status.status == .exited(74) && status.output.contains("other503-"), "\(status)")
+    let story = try await command("status", "other")
+    #expect(story.status == .exited(74) && story.output.contains("other503-"), "\(story)")
+  }
+
   @Test func `explain, url, wait and retry --server find them too`() async throws {
     try await leave()
     let story = try await command("explain", "other", directory: "/")

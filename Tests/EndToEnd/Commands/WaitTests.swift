@@ -35,6 +35,7 @@ import Testing
     }
     #expect(try await spoolrun("--once", spool.root).status == .exited(0))
     for name in names { #expect(try await wait(spool, name).result().status == .exited(0), "\(name)") }
+    #expect(try await wait(spool, names[0], names[1], "b").result().status == .exited(0))
     let none = try await wait(spool, "sub/seven.bin").result()
     #expect(none.status == .exited(1) && none.errors.contains("no such job"), "\(none)")
   }
@@ -119,6 +120,71 @@ import Testing
     #expect(try await spoolrun("--once", spool.root).status == .exited(0))
     #expect(try await waiting.result().status == .exited(0))
     #expect(spool.names("done").count == 3 && spool.names("failed") == ["a"])
+  }
+
+  struct Namesakes: Sendable {
+    var files: [String]
+    /// What workers and people do while it waits; nothing behind the arrow is a removal.
+    var moves: [String]
+    var status: Int32
+    var says = ""
+  }
+
+  private static let namesakes = [
+    // The older one ends first: well, and not.
+    Namesakes(
+      files: ["cur/n:h.1.0000002a", "new/n"], moves: ["new/n cur/n~2:h.1.0000002b", "cur/n:h.1.0000002a done/n"],
+      status: 75, says: "n~2 is not done"),
+    Namesakes(
+      files: ["cur/n:h.1.0000002a", "new/n"],
+      moves: [
+        "new/n cur/n~2:h.1.0000002b", "cur/n:h.1.0000002a failed/n", "cur/n~2:h.1.0000002b done/n~2",
+      ], status: 0),
+    // An older one with a number ends, and the job is cancelled.
+    Namesakes(
+      files: ["done/n", "cur/n~2:h.1.0000002a", "new/n"], moves: ["cur/n~2:h.1.0000002a done/n~2", "new/n "], status: 1,
+      says: "n: no such job"),
+    Namesakes(
+      files: ["done/n", "cur/n~2:h.1.0000002a", "new/n"], moves: ["cur/n~2:h.1.0000002a failed/n~2", "new/n "],
+      status: 1, says: "n: no such job"),
+    // A worker copies it, and both of them.
+    Namesakes(files: ["done/n", "new/n"], moves: [" cur/n~2:h.1.0000002b", "new/n "], status: 75, says: "n~2 is not"),
+    Namesakes(
+      files: ["cur/n:h.1.0000002a", "new/n"],
+      moves: [
+        " tmp/n", "tmp/n cur/n:h.1.0000002a", "wait", " cur/n~2:h.1.0000002b", "new/n ", "wait",
+        "cur/n:h.1.0000002a done/n", "cur/n~2:h.1.0000002b failed/n~2",
+      ], status: 1, says: "n~2: was given up"),
+  ]
+
+  @Test(arguments: namesakes) func `the end of a namesake is not that of the job`(jobs: Namesakes) async throws {
+    let spool = try TemporarySpool()
+    func drop(_ path: Substring) throws { try writeFile(spool.path(String(path)), Array("http://h/x\n".utf8)) }
+    for path in jobs.files { try drop(path[...]) }
+    let waiting = try wait(spool, "--timeout", jobs.status == 75 ? "5s" : "1h", "n")
+    try await isLooking(waiting)
+    for move in jobs.moves {
+      if move == "wait" {
+        try await Task.sleep(for: .milliseconds(1500))
+        continue
+      }
+      let paths = move.split(separator: " ", omittingEmptySubsequences: false)
+      switch (paths[0], paths[1]) {
+      case ("", let new): try drop(new)
+      case (let old, ""): try #require(unlink(spool.path(String(old))) == 0)
+      case (let old, let new): try spool.move(String(old), String(new))
+      }
+    }
+    let result = try await waiting.result()
+    #expect(result.status == .exited(jobs.status) && result.errors.contains(jobs.says), "\(result)")
+  }
+
+  @Test func `it waits where the current directory is gone`() async throws {
+    let spool = try TemporarySpool()
+    let script = #"mkdir gone; cd gone; rmdir ../gone; exec "$0" wait --spool "$1" x"#
+    let result = try await run(
+      ["/bin/sh", "-euc", script, try productPath("spoolrun"), spool.root], directory: spool.root)
+    #expect(result.status == .exited(1) && result.errors.contains("x: no such job"), "\(result)")
   }
 
   @Test func `a job whose receipt is archived is done, unless it is an earlier one's`() async throws {

@@ -84,6 +84,25 @@ struct WatchTests {
     try await tmux.wait(for: "the next one") { $0[0] == "5 waiting" && $0.contains { $0.hasPrefix("> \(name(1))") } }
   }
 
+  @Test func `only the job is cancelled that the question is about`() async throws {
+    for path in ["new/x", "tmp/y"] { try writeFile(spool.path(path), Array("http://h/x\n".utf8)) }
+    let tmux = try await Tmux(columns: 80, rows: 24)
+    try await watch(tmux)
+    try await tmux.press("j", "c")
+    _ = try await waitForText(tmux, "cancel x and its data? y/n")
+    try #require(unlink(spool.path("new/x")) == 0)
+    try spool.move("tmp/y", "new/x")
+    try await tmux.press("y")
+    _ = try await waitForText(tmux, "cancel x: it is gone or has changed; nothing is done")
+    #expect(spool.places(of: "x") == ["new/x"])
+    // A worker takes it while the question is asked.
+    try await tmux.press("j", "c")
+    _ = try await waitForText(tmux, "cancel x and its data? y/n")
+    try spool.move("new/x", "cur/x:h.1.0000002a")
+    try await tmux.press("y")
+    _ = try await waitForText(tmux, "cur/x:h.1.0000002a removed")
+  }
+
   /// As in a paste.
   @Test func `keys that come with the one that asks are no answer`() async throws {
     try fill(2)

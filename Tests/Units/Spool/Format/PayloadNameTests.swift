@@ -65,6 +65,8 @@ import Testing
   }
 
   @Test func `a suffix is kept, however long the name`() {
+    let whole = JobName(like: String(repeating: "\u{20AC}", count: 99), suffix: "-0123").fileName.bytes
+    #expect(String(validating: whole, as: UTF8.self) != nil, "no character is cut")
     let name = JobName(like: String(repeating: "n", count: 250), suffix: "-0123")
     #expect(name.display.hasSuffix("n-0123") && name.fileName.bytes.count <= JobName.maximumLength)
   }

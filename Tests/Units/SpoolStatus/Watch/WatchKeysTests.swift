@@ -86,6 +86,25 @@ import Testing
     #expect(keys.selected == jobs[0])
   }
 
+  @Test func `the selection follows a file, or its copy, and takes no other job of the name for it`() {
+    func subject(_ directory: Directory, _ inode: UInt64) -> TableSubject {
+      TableSubject(FileName("a"), in: directory, inode: inode)
+    }
+    let (waiting, failed, other) = (subject(.new, 1), subject(.failed, 2), TableSubject(FileName("b"), in: .new))
+    var keys = keys([waiting, other, failed])
+    type("j", &keys)
+    keys.show([failed, subject(.hold, 1)])
+    #expect(keys.selected == subject(.hold, 1))
+    keys.show([failed, subject(.cur, 3)])
+    #expect(keys.selected == subject(.cur, 3))
+    keys.show([other, subject(.new, 2)])
+    #expect(keys.selected == subject(.new, 2), "it is in the place")
+    keys = self.keys([waiting, other, failed])
+    type("j", &keys)
+    keys.show([other, subject(.new, 2)])
+    #expect(keys.selected == other)
+  }
+
   @Test func `the filter is typed, kept and cleared`() {
     var keys = keys()
     type("/h", &keys)
