@@ -134,7 +134,7 @@ final class Oracle {
       [.done, .failed].contains(where: { directory($0) === change.directory })
         // Where it is held all the same, a worker gives it back, and the next one sees that.
         || directory(.partial) === change.directory
-          && directory(.hold)?.entries.values.contains { $0.inode === inode } == false
+          && directory(.hold)?.entries.values.contains(where: { $0.inode === inode }) == false
     {
       blame(id, "was held, and \(world.currentName) has moved it on")
     }
