@@ -43,7 +43,8 @@ package struct FailureExplanation {
             ? " until its patience with the server is over. Attempts count from the fourth in a row, while others are"
               + " served; with get --tries, each."
             : row.isMismatch
-              ? ", but not after the third mismatch, nor if the file is wrong in the same way twice."
+              ? ", but not after the third mismatch, nor if the file is wrong in the same way twice, nor once its"
+                + " attempts are used up."
               : " until its attempts are used up.")
     lines = [code.meaning, next, row.advice]
   }

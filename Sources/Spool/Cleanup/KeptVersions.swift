@@ -202,12 +202,14 @@ package struct KeptVersions {
     return found
   }
 
-  /// Removes the file if it is this subscription's alone, and the receipt, which may have to wait for the next check.
+  /// Removes the file if it is this subscription's alone, and the receipt. Both wait until a check knows that the job
+  /// is done.
   /// - Returns: nil if there is nothing to tell of a file.
   private func remove(
     _ version: Version, _ look: Result<Look, SpoolError>, _ holders: inout [[ExactText?]: Set<Path>],
     _ kept: ArraySlice<Version>
   ) -> Outcome? {
+    if version.isOpen { return nil }
     let (receipt, directory) = (version.receipt, Result { () throws(SpoolError) in try root(of: version) })
     func outcome(_ reason: String? = nil) -> Outcome {
       Outcome(job: version.name, receipt: receipt, size: version.verified.size, reason: reason)
@@ -227,7 +229,7 @@ package struct KeptVersions {
           result = outcome()
         }
       }
-      if !version.isOpen { try spool.system.unlink(spool.root, version.path, of: version.status) }
+      try spool.system.unlink(spool.root, version.path, of: version.status)
     } catch {
       // What concerns one file keeps no other from going.
       return outcome("\(error)")

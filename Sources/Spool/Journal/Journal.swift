@@ -59,8 +59,9 @@ package struct Journal: Sendable, Equatable {
     package fileprivate(set) var mismatches = 0
     /// Whether a mirror has sent such data, in an attempt that may not have ended.
     package fileprivate(set) var hasMismatched = false
-    /// The mirrors that alone have sent a wrong file.
-    package fileprivate(set) var wrongMirrors: Set<Int> = []
+    /// The URLs of the mirrors that alone have sent a wrong file, as `started:` shows them.
+    package fileprivate(set) var wrongMirrors: Set<String> = []
+    private var mirrors: [UInt64: String] = [:]
     /// How often the payload could not be delivered since it was published.
     package fileprivate(set) var failedDeliveries = 0
     package fileprivate(set) var lastStart: Start?
@@ -106,6 +107,7 @@ package struct Journal: Sendable, Equatable {
         lastStart = Start(host: String(worker.prefix(before: ".")), worker: worker, boot: boot)
         firstStarted = firstStarted ?? entry.fields.time
         if entry.fields["alone"] == "yes" { hasMismatched = true }
+        if let mirror = entry.fields.number("mirror") { mirrors[mirror] = entry.fields["url"] }
         (lastStarted, isOpen) = (entry.fields.time, true)
         // What another server did is not charged to one that is asked for the first time.
         let server = Self.server(of: entry.fields["url"] ?? "")
@@ -125,7 +127,7 @@ package struct Journal: Sendable, Equatable {
           failures += 1
         }
         if entry.failureCode?.isMismatch == true { (mismatches, hasMismatched) = (mismatches + 1, true) }
-        if let mirror = entry.fields.number("mirror") { wrongMirrors.insert(Int(clamping: mirror)) }
+        if let wrong = entry.fields.number("mirror").flatMap({ mirrors[$0] }) { wrongMirrors.insert(wrong) }
       // The transfer has not killed the worker.
       case .published: (failedDeliveries, openStarts) = (0, 0)
       // The attempt stays open until the receipt's fsync(2) has succeeded, and only the move to done/ says that it has.
@@ -134,9 +136,7 @@ package struct Journal: Sendable, Equatable {
         (failures, deferrals, mismatches, openStarts, isOpen) = (0, 0, 0, 0, false)
         (lastFailure, deferredSince) = (nil, nil)
       case .response: if isOpen { (deferrals, deferredSince) = (0, nil) }
-      // The numbers may be those of other mirrors.
-      case .relinked: wrongMirrors = []
-      case .urgent, .checkpoint, .verified, .seen: break
+      case .urgent, .relinked, .checkpoint, .verified, .seen: break
       }
     }
   }

@@ -92,9 +92,11 @@ extension JobMoves {
     return try spool.remove(claim, of: own) || isGone
   }
 
-  private func names(of status: FileStatus, _ job: JobName) throws(SpoolError) -> [Path] {
+  private func names(
+    of status: FileStatus, _ job: JobName, in directories: [Directory] = Directory.ofJobs
+  ) throws(SpoolError) -> [Path] {
     var names: [Path] = []
-    for directory in Directory.ofJobs {
+    for directory in directories {
       names += try spool.names(of: status, like: job, in: directory).map { Path(directory, $0) }
     }
     return names
@@ -112,7 +114,8 @@ extension JobMoves {
   ) throws(SpoolError) -> Bool {
     guard try complete(job, origin, source, status, now) else { return false }
     // A person may have moved the other name on while it was looked for.
-    return try names(of: status, job).allSatisfy { $0 == source || [.done, .failed].contains($0.directory) }
+    let directories = Directory.ofJobs.filter { $0 != .done && $0 != .failed }
+    return try names(of: status, job, in: directories).allSatisfy { $0 == source }
   }
 
   private func complete(
@@ -131,21 +134,26 @@ extension JobMoves {
       }
       return true
     case .new:
-      if try isAlso(in: [.hold, .urgent], job, source, status, now) { return false }
+      if try isAlso(in: [.hold, .urgent, .standing], job, source, status, now) { return false }
       if try isAtEnd(job, source, status, now, [.done]) { return false }
       try removeFormer(of: job, status, in: [.new, .failed, .partial], besides: source)
       return try !completeClaim(source, status, now)
     case .urgent:
-      if try isAlso(in: [.hold], job, source, status, now) { return false }
+      if try isAlso(in: [.hold, .standing], job, source, status, now) { return false }
       if try isAtEnd(job, source, status, now, [.done]) { return false }
       try removeFormer(of: job, status, in: [.urgent, .new, .failed, .partial], besides: source)
       return try !completeClaim(source, status, now)
     case .partial:
-      if try isAlso(in: [.hold, .urgent, .new], job, source, status, now) { return false }
+      if try isAlso(in: [.hold, .urgent, .new, .standing], job, source, status, now) { return false }
       if try isAtEnd(job, source, status, now, [.done, .failed]) { return false }
+      try removeFormer(of: job, status, in: [.partial], besides: source)
       try removeClaims(source, status)
       return true
-    case .standing: return try !isAlso(in: [.hold], job, source, status, now)
+    case .standing:
+      if try isAlso(in: [.hold], job, source, status, now) { return false }
+      try removeFormer(of: job, status, in: [.standing], besides: source)
+      try removeClaims(source, status)
+      return true
     case .hold, .done, .failed, .tmp, .workers, .files: return true
     }
   }

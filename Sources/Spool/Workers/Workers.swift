@@ -135,7 +135,7 @@ extension Leases {
   /// - Throws: ``Defect`` if the others have another one; ``SpoolError``.
   package func agree(on wanted: Int64?) throws {
     var noted = try spool.readLease()
-    if noted == nil, try !spool.kind.isLocal || wanted != nil && WorkerFiles(spool).living().isEmpty {
+    if noted == nil, try !spool.kind.isLocal || wanted != nil && !doesAnyLive() {
       try write(wanted ?? Spool.standardLease)
       noted = try spool.readLease()
     }
@@ -143,10 +143,18 @@ extension Leases {
     if let wanted, wanted != lease {
       throw Defect(
         line: nil,
-        reason: "its workers have agreed on a lease of \(lease) s: use --lease \(lease)s, or stop all of its workers on"
-          + " all hosts, remove its file lease, and start them with another")
+        reason: noted == nil
+          ? "a worker with the usual lease of \(lease) s runs: stop it first, or leave --lease out"
+          : "its workers have agreed on a lease of \(lease) s: use --lease \(lease)s, or stop all of its workers on all"
+            + " hosts, remove its file lease, and start them with another")
     }
     spool.agreedLease.store(lease, ordering: .relaxed)
+  }
+
+  private func doesAnyLive() throws(SpoolError) -> Bool {
+    // The files of those that were killed look like those of workers of other containers.
+    try WorkerFiles(spool).sweep()
+    return try !WorkerFiles(spool).living().isEmpty
   }
 
   private func write(_ seconds: Int64) throws(SpoolError) {

@@ -48,7 +48,7 @@ package struct EntryList {
     case nil:
       // What a server sends in place of a list may be nothing, perhaps behind a byte order mark.
       if head.allSatisfy({ $0 <= 0x20 || [0xEF, 0xBB, 0xBF, 0xFE, 0xFF].contains($0) }) {
-        throw Defect(line: nil, reason: "the list is empty")
+        throw Defect(line: nil, reason: "the list is empty, as only one with `entries: list` may be")
       }
       if looks == .metalink ? !Self.isMetalink(head) : looks == .native && Self.hasFeed(head) {
         return try FeedReader.read(source, decoder, nil)

@@ -16,7 +16,8 @@ package struct Event: Sendable {
   /// The fields that are numbers in JSON (spoolrun-log.7): bytes, an offset, a count, a position, seconds or a status.
   package static let numbers: Set = [
     "at", "attempt", "broken", "bytes", "bytes-fetched", "connections", "count", "deaths", "entries", "fetched", "free",
-    "jobs", "line", "milliseconds", "min-free", "needed", "new", "rate", "relinked", "seconds", "size", "status",
+    "jobs", "line", "milliseconds", "min-free", "mirror", "needed", "new", "rate", "relinked", "seconds", "size",
+    "status",
     "unsettled",
   ]
 }

@@ -45,25 +45,26 @@ struct NewEntries: Equatable {
     var problem: String?
   }
 
+  /// - Parameters lists, own: see ``OfferedFile/init(_:from:of:)``.
   /// - Parameter known: nil at the first check.
   /// - Parameter job: what has come of the job of a key; asked for those that are known. The second parameter is
   ///   whether it was not done at the last check.
   init(
-    _ entries: [FeedEntry], from lists: [URLParts], order: StandingOrder, known: [String]?,
+    _ entries: [FeedEntry], from lists: [URLParts], of own: [URLParts]? = nil, order: StandingOrder, known: [String]?,
     job: (String, Bool) -> EntryJob = { _, _ in .underway }
   ) {
-    let groups = Self.grouped(entries, lists, order.match)
+    let groups = Self.grouped(entries, lists, own, order.match)
     var names: Set<ExactText> = []
     for name in groups.compactMap(\.file?.name.exact) where !names.insert(name).inserted { sharedNames.insert(name) }
     let memory = Memory(known ?? [])
     var words: [String?] = []
     var fresh: [Int] = []
     for (index, group) in groups.enumerated() {
-      let step = memory.step(group.key, former: group.formerKeys, shared: group.sharedKey, group.file?.link, job)
+      let step = memory.step(group.key, former: group.formerKeys, shared: group.sharedKey, group.file, job)
       switch step {
       case .keep(let word): words.append(word)
       case .relink:
-        words.append(group.file.map { "\(group.key).\($0.link)" })
+        words.append(group.file.map { "\(group.key).\($0.ownLink)" })
         relinked += group.file.map { [$0] } ?? []
       case .fetch:
         // What does not match is known.
@@ -84,7 +85,9 @@ struct NewEntries: Equatable {
     seen = words.compactMap { $0 } + Self.settled(gone.prefix(ReadList.mostEntries), job: job)
   }
 
-  private static func grouped(_ entries: [FeedEntry], _ lists: [URLParts], _ pattern: String?) -> [Group] {
+  private static func grouped(
+    _ entries: [FeedEntry], _ lists: [URLParts], _ own: [URLParts]?, _ pattern: String?
+  ) -> [Group] {
     var groups: [Group] = []
     var places: [String: Int] = [:]
     for entry in entries {
@@ -97,7 +100,7 @@ struct NewEntries: Equatable {
       if entry.sharedIdentity == nil { groups[place].formerKeys.append(entry.keyWithURL) }
       if groups[place].file != nil { continue }
       do throws(Defect) {
-        let file = try OfferedFile(entry, from: lists)
+        let file = try OfferedFile(entry, from: lists, of: own)
         if file.matches(pattern) { groups[place].file = file }
       } catch {
         if OfferedFile.mayMatch(entry, pattern) { groups[place].problem = groups[place].problem ?? error.reason }
@@ -119,7 +122,7 @@ struct NewEntries: Equatable {
       } else if let file = group.file {
         left -= 1
         files.append(file)
-        words[index] = "\(group.key).\(file.link)"
+        words[index] = "\(group.key).\(file.ownLink)"
       } else if let problem = group.problem {
         problems.note(problem)
       }
@@ -173,8 +176,9 @@ private struct Memory {
   /// - Parameter former: keys that the same entry had while others had its identity.
   /// - Parameter shared: the key that it had while no other had its identity.
   func step(
-    _ key: String, former: [String], shared: String?, _ link: String?, _ job: (String, Bool) -> EntryJob
+    _ key: String, former: [String], shared: String?, _ file: OfferedFile?, _ job: (String, Bool) -> EntryJob
   ) -> Step {
+    let link = file?.ownLink
     guard let remembered = links[key] else {
       let isKnown =
         former.contains { links[$0] != nil } || shared.flatMap { links[$0] ?? nil }.map { $0 == link } ?? false
@@ -182,7 +186,10 @@ private struct Memory {
     }
     let word = remembered.map { "\(key).\($0)" } ?? key
     switch job(key, remembered != nil) {
-    case .stuck(let links): return link.map { links.contains($0) } ?? true ? .keep(word) : .relink
+    case .stuck(let links):
+      guard let file, !links.contains(file.link) else { return .keep(word) }
+      // A list that leads elsewhere each time gives no entry another link.
+      return file.link != link && remembered == link ? .keep(word) : .relink
     case .done: return .keep(key)
     case .gone where remembered != nil && link != nil && remembered != link: return .fetch
     case .gone, .underway: return .keep(word)
@@ -201,10 +208,14 @@ struct OfferedFile: Equatable, Sendable {
   let expected: Expectation
   /// Whether it takes the place of an older version.
   let replaces: Bool
+  /// The same as ``link``, whatever a redirect of the list has led to.
+  let ownLink: String
 
   /// - Parameter lists: the URLs of the list, each a mirror to which its URLs may be relative.
-  init(_ entry: FeedEntry, from lists: [URLParts]) throws(Defect) {
+  /// - Parameter own: those of its subscription; nil for `lists`.
+  init(_ entry: FeedEntry, from lists: [URLParts], of own: [URLParts]? = nil) throws(Defect) {
     let urls = try Self.absolute(entry.urls, lists)
+    ownLink = FeedEntry.link(try own.map { (own) throws(Defect) in try Self.absolute(entry.urls, own)[0] } ?? urls[0])
     key = entry.key
     date = entry.date
     self.urls = JobRequest.mirrors(urls)

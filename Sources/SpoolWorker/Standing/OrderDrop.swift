@@ -37,7 +37,7 @@ struct OrderDrop: Sendable {
     -> (new: NewEntries, dropped: Int, relinked: Int)
   {
     let known = try OrderedJobs(spool, of: order)
-    var new = NewEntries(entries, from: bases, order: request.standing, known: self.known) {
+    var new = NewEntries(entries, from: bases, of: lists, order: request.standing, known: self.known) {
       known.state(of: $0, isOpen: $1)
     }
     let root = root()

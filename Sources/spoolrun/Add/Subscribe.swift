@@ -78,9 +78,11 @@ struct Subscribe: ParsableCommand {
     let isSame = text.map { $0.request.text.exact == request.text.exact } ?? true
     let gesture = [Directory.failed: "retry", .hold: "release"][known.directory]
     // Who cancels it loses what it has seen.
-    var steps =
-      isSame ? [] : gesture == nil ? ["spoolrun hold \(name)", "edit hold/\(name)"] : ["edit \(known.display)"]
-    if gesture != nil || !isSame { steps.append("spoolrun \(gesture ?? "release") \(name)") }
+    func command(_ verb: String) -> String { ShellWords.command(verb, known.job, of: spool.location) }
+    let edited = gesture == nil ? "hold/\(name)" : known.display
+    var steps = isSame ? [] : ["edit \(ShellWords.quoted("\(spool.location)/\(edited)"))"]
+    if !isSame, gesture == nil { steps.insert(command("hold"), at: 0) }
+    if gesture != nil || !isSame { steps.append(command(gesture ?? "release")) }
     let aim = isSame ? "have it checked" : "change it"
     let advice = steps.isEmpty ? "" : "; to \(aim): \(steps.joined(separator: ", "))"
     let other = isSame ? "" : ", with other options"

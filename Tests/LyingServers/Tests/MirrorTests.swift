@@ -208,7 +208,7 @@ import TestSupport
     #expect(digest(try spool.payload("data")) == digest(payload))
   }
 
-  /// The right one breaks off in each attempt. The wrong file replaces what it has sent once, and is not asked for again.
+  /// The right one breaks off in each attempt. The wrong file replaces what it has sent once.
   @Test func aWrongMirrorReplacesTheRightOnesDataOnce() async throws {
     let isThere = try Gate()
     let right = try ScriptedServer { request, reply in

@@ -51,7 +51,9 @@ import Testing
   }
 
   @Test func `a running job without news is quiet`() throws {
-    try write("cur/job:\(own.text)", "http://h/x\n" + started(100) + "response: mirror=1 at=0 part=7 size=9000\n")
+    try write(
+      "cur/job:\(own.text)",
+      "http://h/x\n" + started(100) + "response: mirror=1 at=0 part=7 size=9000 resource=http://h/x\n")
     try write("partial/job.part", "xxx", age: 42)
     let job = try only(.running)
     #expect(job.rate == 0)
