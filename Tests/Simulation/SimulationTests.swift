@@ -259,6 +259,8 @@ import Testing
     (2_200_000_000_288, false),
     // An edit gives a claim back by link and unlink, and a worker takes that for half a claim.
     (2_106_000_025_821, false),
+    // A worker that slept right before its rename judges another file by the old time.
+    (2_403_000_009_939, false),
     // A repair from a server without ranges copies the old file anew in each attempt.
     (2_101_000_001_197, true),
   ]

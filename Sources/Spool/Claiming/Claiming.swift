@@ -176,11 +176,15 @@ extension Claims {
     guard let found = try spool.status(.cur, ClaimName.fileName(candidate.job, spool.owner)),
       found.isSameFile(as: candidate.status), found.links <= candidate.status.links
     else {
+      // It may be newer than `now`, if this process slept.
       let outcome = try claim(
-        candidate.job, target, candidate.origin, now: now, isForced: true, isWanted, isNamed: true)
-      // Its owner has just replaced it and still has it, or it is another job than was wanted. It gets its name back:
-      // its owner would otherwise consider it moved.
-      if case .unavailable = outcome { try giveBack(target, source) }
+        candidate.job, target, candidate.origin, now: max(now, spool.now()), isForced: true, isWanted, isNamed: true)
+      switch outcome {
+      case .claimed, .rejected: break
+      // Its owner has just replaced it and still has it, or still writes it, or it is another job than was wanted. It
+      // gets its name back: its owner would otherwise consider it moved.
+      default: try giveBack(target, source)
+      }
       return outcome
     }
     let files = Claim.Files(file: candidate.writable ?? candidate.lock, lock: candidate.lock, identity: found)

@@ -19,14 +19,15 @@ import Testing
     #expect(text == "url: \(url)\noutput: pods/\nevery: 6h\nfirst: 2\n")
     result = try await command(spool, "subscribe", url)
     let name = "127.0.0.1-list.rss"
+    let named = "--spool \(spool.root) \(name)"
     #expect(result.status == .exited(1) && result.output == "\(name)\n", "\(result)")
     #expect(
       result.errors.hasSuffix(
         "already there, as standing/\(name), with other options; nothing is changed; to change it: "
-          + "spoolrun hold \(name), edit hold/\(name), spoolrun release \(name)\n"), "\(result)")
+          + "spoolrun hold \(named), edit \(spool.path("hold/\(name)")), spoolrun release \(named)\n"), "\(result)")
     for (place, advice) in [
-      ("standing", ""), ("hold", "; to have it checked: spoolrun release \(name)"),
-      ("failed", "; to have it checked: spoolrun retry \(name)"),
+      ("standing", ""), ("hold", "; to have it checked: spoolrun release \(named)"),
+      ("failed", "; to have it checked: spoolrun retry \(named)"),
     ] {
       if place != "standing" { try spool.move("standing/\(name)", "\(place)/\(name)") }
       result = try await command(spool, "subscribe", url, "-o", "pods/", "--first", "2")
