@@ -194,7 +194,8 @@ package final class Spool: Sendable {
   func hasOtherName(_ status: FileStatus, than path: Path) throws(SpoolError) -> Bool {
     guard let name = path.name else { return false }
     let job = ClaimName(name)?.job ?? JobName(unchecked: name)
-    for directory in Directory.ofJobs {
+    // A name that a person moves on while it is looked for may escape one look.
+    for directory in Directory.ofJobs + Directory.ofJobs {
       if try names(of: status, like: job, in: directory).contains(where: { Path(directory, $0) != path }) {
         return true
       }

@@ -261,6 +261,8 @@ import Testing
     (2_106_000_025_821, false),
     // A worker that slept right before its rename judges another file by the old time.
     (2_403_000_009_939, false),
+    // Two people move the other name on, one after the other, while a command looks for it.
+    (2_503_000_034_942, false),
     // A repair from a server without ranges copies the old file anew in each attempt.
     (2_101_000_001_197, true),
   ]
