@@ -176,7 +176,7 @@ extension Claims {
     guard let found = try spool.status(.cur, ClaimName.fileName(candidate.job, spool.owner)),
       found.isSameFile(as: candidate.status), found.links <= candidate.status.links
     else {
-      // It may be newer than `now`, if this process slept.
+      // If this process slept, the file may be newer than `now`.
       let outcome = try claim(
         candidate.job, target, candidate.origin, now: max(now, spool.now()), isForced: true, isWanted, isNamed: true)
       switch outcome {

@@ -240,9 +240,6 @@ package struct KeptVersions {
 }
 
 extension JobSearch {
-  /// The first again, for one that goes back there meanwhile.
-  private static let ofOrders: [Directory] = [.standing, .cur, .hold, .failed, .standing]
-
   /// The jobs that subscriptions do not know to be done: without their receipts they would count as cancelled, and come
   /// again when their links change.
   func openEntries() throws(SpoolError) -> Set<FileName> {

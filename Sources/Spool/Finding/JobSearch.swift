@@ -234,10 +234,12 @@ package struct JobSearch {
 
 /// Standing orders, and files in `failed/` that are no jobs.
 extension JobSearch {
+  /// Where standing orders are. The first again, for one that goes back there meanwhile.
+  static let ofOrders: [Directory] = [.standing, .cur, .hold, .failed, .standing]
+
   /// The standing order with this URL, whether it waits, is held or was given up; nil if there is none.
   package func standingOrder(of url: String) throws(SpoolError) -> JobPlace? {
-    // The first again, for one that goes back there meanwhile.
-    try firstJob(in: [.standing, .cur, .hold, .failed, .standing]) { job in
+    try firstJob(in: Self.ofOrders) { job in
       job.text.request.isStandingOrder && job.text.request.urls.contains { $0.text.exact == url.exact }
     }?.place
   }

@@ -117,17 +117,17 @@ internal import Transfer
     if hasMismatched, let own = mirrors.firstIndex(where: { $0.number == data.version?.mirror }) {
       mirrors.insert(mirrors.remove(at: own), at: 0)
     }
-    let attempts = data.claim.text.journal.attempts
-    let right = mirrors.filter { !attempts.wrongMirrors.contains($0.parts.redacted) }
-    let isLast = account.number >= plan.request.attempts ?? JobRequest.defaultAttempts
-    mirrors = right + mirrors.filter { attempts.wrongMirrors.contains($0.parts.redacted) }
+    let wrong = data.claim.text.journal.attempts.wrongMirrors
+    let right = mirrors.filter { !wrong.contains($0.parts.redacted) }
+    mirrors = right + mirrors.filter { wrong.contains($0.parts.redacted) }
+    let isLastAttempt = account.number >= plan.request.attempts ?? JobRequest.defaultAttempts
     let servers = environment.servers
     let patience = environment.patience(of: plan.request, knownSince: data.claim.knownSince?.seconds)
     if let wait = try servers.wait(attempt, of: mirrors, patience) { throw JobStop.waits(wait) }
     for (index, mirror) in mirrors.enumerated() {
       if isStopped { throw JobStop.cancelled }
       // Its file would replace what another one has sent, which may still come to its end.
-      if !isLast, index >= right.count, data.part.length > 0,
+      if !isLastAttempt, index >= right.count, data.part.length > 0,
         right.contains(where: { $0.number == data.version?.mirror }),
         failures.contains(where: { $0.failureClass == .temporary && !$0.code.isMismatch && !$0.isServerAway })
       {

@@ -17,7 +17,6 @@ package struct Event: Sendable {
   package static let numbers: Set = [
     "at", "attempt", "broken", "bytes", "bytes-fetched", "connections", "count", "deaths", "entries", "fetched", "free",
     "jobs", "line", "milliseconds", "min-free", "mirror", "needed", "new", "rate", "relinked", "seconds", "size",
-    "status",
-    "unsettled",
+    "status", "unsettled",
   ]
 }

@@ -37,7 +37,9 @@ struct OrderDrop: Sendable {
     -> (new: NewEntries, dropped: Int, relinked: Int)
   {
     let known = try OrderedJobs(spool, of: order)
-    var new = NewEntries(entries, from: bases, of: lists, order: request.standing, known: self.known) {
+    // Most lists lead nowhere else, and each URL is resolved once.
+    let own = bases.map(\.place.exact) == lists.map(\.place.exact) ? nil : lists
+    var new = NewEntries(entries, from: bases, of: own, order: request.standing, known: self.known) {
       known.state(of: $0, isOpen: $1)
     }
     let root = root()

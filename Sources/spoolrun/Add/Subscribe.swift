@@ -77,8 +77,8 @@ struct Subscribe: ParsableCommand {
     let text = try JobSearch(spool).job(known.directory, known.name)
     let isSame = text.map { $0.request.text.exact == request.text.exact } ?? true
     let gesture = [Directory.failed: "retry", .hold: "release"][known.directory]
-    // Who cancels it loses what it has seen.
     func command(_ verb: String) -> String { ShellWords.command(verb, known.job, of: spool.location) }
+    // Not to cancel it: that would lose what it has seen.
     let edited = gesture == nil ? "hold/\(name)" : known.display
     var steps = isSame ? [] : ["edit \(ShellWords.quoted("\(spool.location)/\(edited)"))"]
     if !isSame, gesture == nil { steps.insert(command("hold"), at: 0) }

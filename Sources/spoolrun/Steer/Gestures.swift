@@ -132,7 +132,7 @@ private struct GestureRun {
   private mutating func fetchAgain(_ place: JobPlace) {
     let reader = PayloadReader(
       spool: spool, directory: nil, isVerbose: false, refetches: true, isRetry: true,
-      receipts: AllReceipts(spool) { [] }, progress: VerifyProgress())
+      receipts: AllReceipts(spool, named: { [] }), progress: VerifyProgress())
     let answer = reader.answer(ListedReceipt(name: place.job, isNamed: true))
     let line = answer.line ?? "\(place.job.display): done, and its file is sound"
     if answer.isAgain { changed.insert(place.inode) } else if !answer.isGood { return fail(line) }
