@@ -288,7 +288,7 @@ package final class Spool: Sendable {
     try orNil(jobContents(path), where: \.isUnreadable)
   }
 
-  private func read(_ path: Path, in directory: Int32? = nil, limit: Int) throws(SpoolError)
+  func read(_ path: Path, in directory: Int32? = nil, limit: Int) throws(SpoolError)
     -> (bytes: [UInt8], status: FileStatus)?
   {
     do throws(SpoolError) {

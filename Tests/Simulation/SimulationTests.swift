@@ -236,6 +236,10 @@ import Testing
     (411, false),
     // There, a worker's claim of a file that it has still to copy looks like a frozen worker's.
     (282, false),
+    // An edit sees its job, and reads another one that has got the job's name for a moment.
+    (8979, false),
+    // There, a person moves the job on while the edit looks where it is.
+    (2_701_000_030_052, false),
     // The disk is full when an edit is about to give its claim back; the next edit has a claim of that name.
     (4483, false),
     // A power cut halves the claim of a job that was moved with the owner's suffix.

@@ -264,8 +264,8 @@ extension Claim {
     lostWrites = nil
   }
 
-  /// Rewrites a long journal without the checkpoints that later ones supersede: a slow download writes one every few
-  /// seconds for weeks, and a file beyond ``Spool/maximumJobFile`` is no job.
+  /// Rewrites a long journal without what later lines supersede: a slow download writes a checkpoint every few seconds
+  /// for weeks, and a file beyond ``Spool/maximumJobFile`` is no job.
   ///
   /// If that fails, the journal is not changed for now.
   /// - Parameter limit: bytes of the job file up to which it is not changed.

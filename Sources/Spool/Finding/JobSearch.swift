@@ -89,6 +89,11 @@ package struct JobSearch {
   /// The same, and `cur` again for a job that has left `partial` since: to read the jobs takes long.
   static let readingOrder: [Directory] = [.new, .urgent, .cur, .partial, .cur, .hold, .failed, .done]
 
+  /// Where a job's file has its name now. It may escape one look while somebody moves it on.
+  func place(of name: FileName, _ file: FileStatus) throws(SpoolError) -> JobPlace? {
+    try places(of: name, in: Directory.ofJobs + Directory.ofJobs).first { $0.inode == file.inode }
+  }
+
   /// The places of the jobs of this name, by one look: a job that moves meanwhile may be missed or seen twice.
   package func places(of name: FileName, in directories: [Directory]? = nil) throws(SpoolError) -> [JobPlace] {
     var places: [JobPlace] = []

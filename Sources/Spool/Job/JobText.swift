@@ -156,20 +156,45 @@ package struct JobText: Sendable {
     do throws(Defect) { try key.set(value, in: &request) } catch { note(error) }
   }
 
-  /// The same job without superseded checkpoints: all but the last, the first, with which the journal may begin, and
-  /// those before which data was cut off or is replaced. ``journal`` reads the same from it, but perhaps an earlier
+  /// The same job without what later lines supersede. ``journal`` reads the same from it, but perhaps an earlier
   /// ``Journal/Data/earlierMark``.
   package static func compacted(_ bytes: [UInt8]) -> [UInt8] {
     // Nothing behind a zero is read.
-    if bytes.contains(0) { return bytes }
+    bytes.contains(0) ? bytes : withoutIdleAttempts(withoutOldCheckpoints(bytes))
+  }
+
+  /// Without the checkpoints but the last, the first, with which the journal may begin, and those before which data was
+  /// cut off or is replaced.
+  private static func withoutOldCheckpoints(_ bytes: [UInt8]) -> [UInt8] {
     let checkpoints = bytes.withUnsafeBytes { bytes in
       JobLines(bytes).compactMap { line in line.checkpoint.map { (range: line.range, offset: $0) } }
     }
-    var kept: [UInt8] = []
-    var position = 0
-    for (line, before) in zip(checkpoints.dropFirst(), checkpoints).dropLast() where line.offset >= before.offset {
-      kept += bytes[position..<line.range.lowerBound]
-      position = line.range.upperBound
+    let old = zip(checkpoints.dropFirst(), checkpoints).dropLast().filter { $0.offset >= $1.offset }
+    return without(old.map(\.0.range), bytes)
+  }
+
+  /// Without the attempts that failed for what no server has done, but the first and the last: as long as there is no
+  /// network, there is one a minute.
+  private static func withoutIdleAttempts(_ bytes: [UInt8]) -> [UInt8] {
+    let idle = bytes.withUnsafeBytes { bytes in
+      var (idle, start): ([Range<Int>], Int?) = ([], nil)
+      for line in JobLines(bytes) where line.isComplete {
+        let key = line.journal?.key
+        if key == .failed, line.journal?.text("burned") == "no", let start { idle.append(start..<line.range.upperBound) }
+        start = key == .started ? start ?? line.range.lowerBound : nil
+      }
+      return idle.dropFirst().dropLast()
+    }
+    let kept = without(idle, bytes)
+    let isSame = bytes.withUnsafeBytes { JobText($0) }.journal == kept.withUnsafeBytes { JobText($0) }.journal
+    return isSame ? kept : bytes
+  }
+
+  private static func without(_ ranges: some Sequence<Range<Int>>, _ bytes: [UInt8]) -> [UInt8] {
+    var (kept, position): ([UInt8], Int) = ([], 0)
+    for range in ranges {
+      kept += bytes[position..<range.lowerBound]
+      position = range.upperBound
     }
     return kept + bytes[position...]
   }

@@ -62,14 +62,15 @@ struct JobEditor {
     // A second name in the spool is a move that is not over.
     if found.links > 1, try spool.hasOtherName(found, than: place.path) { throw Self.hasMoved(place) }
     if JobMoves(spool).isBeingDropped(found, at: spool.now()) { throw Self.hasMoved(place) }
-    guard found.inode == place.inode, let old = try spool.contents(place.path, limit: Spool.maximumJobFile),
-      old.count == found.size
+    // The name may lead to another job for a moment.
+    guard found.inode == place.inode, let old = try spool.read(place.path, limit: Spool.maximumJobFile),
+      old.status.isSameFile(as: found), old.bytes.count == found.size
     else { throw Self.hasMoved(place) }
     var fresh = try spool.system.createNew(spool.root, spool.temporary(place.name))
     let (draft, own) = (fresh.path, try fresh.status())
     // By its inode: the name may lead to another job's file that could not be put back.
     defer { for file in [own, found] { try? spool.system.unlink(spool.root, draft, of: file) } }
-    try fresh.write(try text(spool.believed(old, of: found)), at: 0)
+    try fresh.write(try text(spool.believed(old.bytes, of: found)), at: 0)
     if let modified { try fresh.setTimes(to: modified) }
     try fresh.fsync()
     try spool.flushFormerNames(place.directory, from: place.directory)
@@ -114,8 +115,7 @@ struct JobEditor {
     if isMovedByNobody(try spool.system.status(spool.root, draft), file) { return }
     // The job had just moved, and another file has its name. If this process was stopped, ours may have been moved on.
     // Whatever goes wrong with that look, the other file must not stay in `tmp/`.
-    let places = (try? JobSearch(spool).places(of: place.name)) ?? []
-    let now = places.first { $0.inode == own.inode } ?? place
+    let now = (try? JobSearch(spool).place(of: place.name, own)) ?? place
     do throws(SpoolError) {
       try spool.system.exchange(spool.root, draft, now.path)
       if try !spool.system.status(spool.root, draft).isSameFile(as: own) {

@@ -64,7 +64,7 @@ extension JobMoves {
     if now.isSameFile(as: old), now.links <= old.links {
       try spool.system.rename(spool.root, draft, claim)
       // A person may have moved it since. Of the names, not of links: NFS keeps a name of a file that is open.
-      if try !JobSearch(spool).places(of: job.fileName).contains(where: { $0.inode == old.inode }),
+      if try JobSearch(spool).place(of: job.fileName, old) == nil,
         try spool.names(of: old, like: job, in: .hold).isEmpty
       {
         return

@@ -312,6 +312,7 @@ extension Attempt {
   private func append(_ record: FailureRecord) throws(SpoolError) {
     do throws(SpoolError) {
       try claim.forgetFailedChecks(beyond: 256 << 10)
+      try claim.compact(beyond: environment.options.longJournal)
       try claim.append(.failed(record))
     } catch {
       guard error.isLackOfSpace, claim.lostWrites == nil else { throw error }

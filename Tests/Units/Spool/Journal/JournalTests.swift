@@ -328,6 +328,18 @@ import Testing
     #expect(compacted.split(separator: "\n").filter { !$0.hasPrefix("checkpoint: ") } == rest, "all else stays")
   }
 
+  /// Without a network there is an attempt a minute. Those of two months are more than a job's file may have.
+  @Test(arguments: [false, true]) func aCompactedJournalForgetsAttemptsWithoutANetwork(isOfTwoServers: Bool) {
+    let attempts = (0..<20).map { n in
+      "started: 2026-11-21T12:\(10 + n):00Z attempt=1 worker=a.1.2 boot=b mirror=1 url=https://\(isOfTwoServers ? n % 2 : 1)/a\n"
+        + "failed: 2026-11-21T12:\(10 + n):01Z attempt=1 code=no-network burned=no retry=2026-11-21T12:\(10 + n):59Z\n"
+    }
+    let whole = "https://h/a\n" + begun.map { $0 + "\n" }.joined() + attempts.joined()
+    let compacted = String(decoding: JobText.compacted(Array(whole.utf8)), as: UTF8.self)
+    #expect(parsed(compacted).journal == parsed(whole).journal)
+    #expect(compacted == whole.replacing(attempts[1..<19].joined(), with: ""))
+  }
+
   /// The data was cut, or is replaced from there on: digests must not continue from what is behind.
   @Test func aCompactedJournalKeepsACheckpointThatIsLower() {
     let offsets = [2, 3, 1, 4, 5]
