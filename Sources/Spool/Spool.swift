@@ -443,7 +443,7 @@ extension Spool {
     }
     var goes = try system.status(root, former).isSameFile(as: job)
     if goes, isDouble { goes = try hasOtherName(job, than: path) }
-    if goes { try system.unlink(root, former) } else { try giveBack(former, at: path, job) }
+    if goes { try system.unlink(root, former) } else { try giveBack(former, at: path) }
     return goes
   }
 
@@ -508,13 +508,14 @@ extension Spool {
       return
     }
     // Or since then; or a worker has taken it by its new name, and it has come back to the old one.
-    try giveBack(former, at: from, moved)
+    try giveBack(former, at: from)
   }
 
-  private func giveBack(_ former: Path, at path: Path, _ job: FileStatus) throws(SpoolError) {
+  private func giveBack(_ former: Path, at path: Path) throws(SpoolError) {
     do throws(SpoolError) { try moveByLink(former, path, in: root) } catch  where error.errno == .fileExists {
       // What had the name for a moment was an edit's text, which has given way to the job already.
-      if try system.status(root, path).isSameFile(as: job) { return try system.unlink(root, former) }
+      let job = try system.status(root, former)
+      if try system.statusIfPresent(root, path)?.isSameFile(as: job) ?? false { return try system.unlink(root, former) }
       try putBack(former, at: path)
     }
   }

@@ -240,6 +240,8 @@ import Testing
     (8979, false),
     // There, a person moves the job on while the edit looks where it is.
     (2_701_000_030_052, false),
+    // A move takes another job away by the name that its own has left, and its own comes back to that name.
+    (2_800_000_039_202, false),
     // The disk is full when an edit is about to give its claim back; the next edit has a claim of that name.
     (4483, false),
     // A power cut halves the claim of a job that was moved with the owner's suffix.
