@@ -323,9 +323,9 @@ final class Oracle {
     for (id, name) in exchanged where dead == nil || dead?.name == name && suspects[id] == name { excused.insert(id) }
     // The job whose text is in the other one's place is there twice.
     for (id, name) in suspects
-    where (exchanged.values.contains(name) || withdrawing.contains(name)) && (dead == nil || dead?.name == name) {
-      excused.insert(id)
-    }
+    where (exchanged.values.contains(name) || exchanging.contains(name) || withdrawing.contains(name))
+      && (dead == nil || dead?.name == name)
+    { excused.insert(id) }
     if dead == nil { exchanged = [:] }
     exchanging = dead.map { exchanging.subtracting([$0.name]) } ?? []
     withdrawing = dead.map { withdrawing.subtracting([$0.name]) } ?? []
