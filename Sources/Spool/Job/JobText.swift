@@ -180,7 +180,9 @@ package struct JobText: Sendable {
       var (idle, start): ([Range<Int>], Int?) = ([], nil)
       for line in JobLines(bytes) where line.isComplete {
         let key = line.journal?.key
-        if key == .failed, line.journal?.text("burned") == "no", let start { idle.append(start..<line.range.upperBound) }
+        if key == .failed, line.journal?.text("burned") == "no", let start {
+          idle.append(start..<line.range.upperBound)
+        }
         start = key == .started ? start ?? line.range.lowerBound : nil
       }
       return idle.dropFirst().dropLast()

@@ -101,20 +101,31 @@ struct ServerRests: Equatable {
     var hasRefused = false
     /// Milliseconds between two requests; 0 for none.
     var pause = 0.0
-    var refused: Int64?
+    var hasRefusedRate = false
   }
 
   private struct Answers: Equatable {
     var last: Int64
-    /// How many there were since it last refused, and how many of them in the current burst.
+    /// The same, or since when it rests.
+    private(set) var seen: Int64
+    /// How many there were since it last refused, and in how many milliseconds of its rest and of being asked.
     var count = 0
+    var active: Int64 = 0
+    /// How many of them were in the current burst, and since when.
     var burst = 0
     var since: Int64
 
-    init(at now: Int64) { (last, since) = (now, now) }
+    init(at now: Int64) { (last, seen, since) = (now, now, now) }
 
-    mutating func note(at now: Int64) {
-      if now - last > 1000 { (burst, since) = (0, now) }
+    /// - Parameter longest: milliseconds after which nobody has asked it.
+    mutating func pass(to now: Int64, atMost longest: Int64) {
+      active += min(now - seen, longest)
+      if now - seen >= 1000 { (burst, since) = (0, now) }
+      seen = now
+    }
+
+    mutating func note(at now: Int64, atMost longest: Int64) {
+      pass(to: now, atMost: longest)
       (last, count, burst) = (now, count + 1, burst + 1)
     }
   }
@@ -282,11 +293,12 @@ struct ServerRests: Equatable {
     var pace = Pace(most: max(1, less ?? half), growsAt: .max, hasRefused: true)
     pace.pause = former?.pause ?? 0
     if isUntimed, var answers = answers[key] {
+      answers.pass(to: now, atMost: max(Self.blink, Int64(pace.pause)))
       // Between the rate that it has refused and the one that it has borne, with the rest in between.
       let refused = max(pace.pause, Double(max(1, now - answers.since)) / Double(max(1, answers.burst)))
-      let borne = former?.refused.map { Double(now - $0) / Double(max(1, answers.count)) } ?? refused
+      let borne = former?.hasRefusedRate ?? false ? Double(answers.active) / Double(max(1, answers.count)) : refused
       pace.pause = min((refused * max(refused, borne)).squareRoot() / Self.caution, Double(Self.shortest))
-      (answers.count, answers.burst, pace.refused) = (0, 0, now)
+      (answers.count, answers.active, answers.burst, pace.hasRefusedRate) = (0, 0, 0, true)
       self.answers[key] = answers
     }
     paces[key] = pace
@@ -323,7 +335,8 @@ struct ServerRests: Equatable {
         if answers.count >= 10 * Self.most { answers = [:] }
         answers[key] = Answers(at: now)
       }
-      answers[key]?.note(at: now)
+      let rest = rests[key].map { $0.until - (answers[key]?.seen ?? now) } ?? 0
+      answers[key]?.note(at: now, atMost: max(rest, Self.blink, Int64(paces[key]?.pause ?? 0)))
       if rests[key]?.probes[id] != nil {
         end(key, at: now)
         back.append(key)

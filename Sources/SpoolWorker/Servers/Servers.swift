@@ -91,7 +91,8 @@ internal import Transfer
     for (key, seen) in found {
       let note = seen?.note
       let isBack = rests.learn(
-        key, rest(seen), bears: note?.bears, pause: Int64(note?.pause ?? 0), answered: note?.answered.map(moment),
+        key, rest(seen), bears: note?.bears, pause: Int64(note?.pause ?? 0),
+        answered: note?.answered.map { min(moment($0), now) },
         written: seen.map { moment(Timestamp(seconds: $0.modified)) }, at: now)
       guard isBack else { continue }
       back.insert(key)
@@ -107,9 +108,13 @@ internal import Transfer
     guard let seen, let rest = seen.note?.rest(of: spool.owner.host),
       let cause = ServerRests.Cause(rawValue: rest.cause)
     else { return nil }
+    // The clock of the host that has written it may have been ahead.
+    let end = seen.end(of: rest)
     return ServerRests.Rest(
-      cause: cause, code: rest.code, reason: rest.reason, until: moment(Timestamp(seconds: seen.end(of: rest))),
-      since: moment(rest.since), failed: moment(rest.failed), failures: rest.failures, url: rest.url)
+      cause: cause, code: rest.code, reason: rest.reason,
+      until: min(moment(Timestamp(seconds: end)), now + max(0, end - rest.failed.seconds) * 1000),
+      since: min(moment(rest.since), now), failed: min(moment(rest.failed), now), failures: rest.failures,
+      url: rest.url)
   }
 
   private func save(_ key: String) {

@@ -105,6 +105,19 @@ import Testing
     #expect(names(in: directory.path("tmp")).filter { $0.contains("spoolrun.prom") } == ["spoolrun.prom"])
   }
 
+  @Test func `a run by a clock that was ahead stops no counter`() async throws {
+    try fill()
+    let file = directory.path("tmp/spoolrun.prom")
+    _ = try await metrics("--textfile", file)
+    let text = String(decoding: try readFile(file), as: UTF8.self)
+    let ahead = text.replacing(/before=[0-9]+/, with: "before=4000000000")
+    #expect(ahead != text)
+    try writeFile(file, Array(ahead.utf8))
+    try write("done/c", receipt)
+    _ = try await metrics("--textfile", file)
+    #expect(try value("spoolrun_done_total", in: String(decoding: readFile(file), as: UTF8.self)) == "3")
+  }
+
   /// It is read in some directories and not in others: what it has must not count each time that it comes back.
   @Test func `a subscription is no job, wherever it is`() async throws {
     let failed = "failed: 2026-11-21T03:00:41Z attempt=1 code=cut fetched=5 retry=x reason=x\n"

@@ -60,6 +60,24 @@ import Testing
     #expect(done == 500 && now < Int64(1.6 * 500_000 / rate) + 10_000 && refused < 20, "\(now) ms, \(refused) refused")
   }
 
+  /// Hours in which nobody asks show nothing of how often a server may be asked.
+  @Test func anIdleTimeIsNoRate() {
+    var rests = ServerRests(perHost: 16)
+    for now in Int64(0)..<16 { _ = rests.answered(1, [Self.server], at: now) }
+    var now: Int64 = 3_600_000
+    for id in UInt64(1)...2 {
+      _ = rests.failed(id, Self.server, fault(.asked, url: id), running: 1, at: now, jitter: 0.5)
+      #expect(rests.pause(of: Self.server) < 100)
+      now = rests.rests[Self.server]?.until ?? 0
+      rests.started(9, [Self.server], at: now)
+      for second in Int64(0)..<16 { _ = rests.answered(9, [Self.server], at: now + second) }
+      rests.ended(9)
+      now += 8 * 3_600_000
+    }
+    _ = rests.failed(3, Self.server, fault(.asked, url: 3), running: 1, at: now, jitter: 0.5)
+    #expect(rests.pause(of: Self.server) < 1000, "16 answers and a rest of 10 s")
+  }
+
   /// A server that has refused a second connection does not rest, and bears no more than it had.
   @Test func aConnectionBesideOthersIsRefused() {
     var rests = ServerRests(perHost: 16)

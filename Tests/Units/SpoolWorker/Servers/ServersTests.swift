@@ -118,6 +118,25 @@ import Testing
   }
 
   /// A server that refuses no more is soon asked as often as before, also by the next run.
+  /// A host wrote it whose clock was a year ahead; by the right one it would end in a year.
+  @Test func aRestByAClockThatWasAheadIsAsLongAsItWas() throws {
+    let fixture = try Fixture()
+    let (spool, files) = (fixture.spool, ServerFiles(fixture.spool))
+    let ahead = spool.now() + 365 * 86_400
+    let rest = ServerNote.Rest(
+      since: ahead, failed: ahead, until: ahead + 3, cause: "asked", code: "http-503", reason: "later", failures: 1,
+      host: nil)
+    try files.write(ServerNote(server: Self.key, rests: [rest], answered: ahead), end: ahead.seconds + 3)
+    try WorkerLoop.alone {
+      let servers = Self.servers(spool)
+      Self.look(servers) { servers.rests.rests[Self.key] != nil }
+      let now = LoopExecutor.milliseconds()
+      let known = try #require(servers.rests.rests[Self.key])
+      #expect(known.until <= now + 3000 && known.failed <= now && known.since <= now)
+      #expect(servers.rests.answered(Self.key).map { $0 <= now } == true)
+    }
+  }
+
   @Test func aPauseThatIsOverIsForgotten() throws {
     let fixture = try Fixture()
     let (spool, files) = (fixture.spool, ServerFiles(fixture.spool))
