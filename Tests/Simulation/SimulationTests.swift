@@ -242,6 +242,8 @@ import Testing
     (2_701_000_030_052, false),
     // A move takes another job away by the name that its own has left, and its own comes back to that name.
     (2_800_000_039_202, false),
+    // It stands still while it looks, and the job has moved since it was seen.
+    (3_101_000_033_062, false),
     // The disk is full when an edit is about to give its claim back; the next edit has a claim of that name.
     (4483, false),
     // A power cut halves the claim of a job that was moved with the owner's suffix.

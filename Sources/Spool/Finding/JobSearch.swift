@@ -89,9 +89,9 @@ package struct JobSearch {
   /// The same, and `cur` again for a job that has left `partial` since: to read the jobs takes long.
   static let readingOrder: [Directory] = [.new, .urgent, .cur, .partial, .cur, .hold, .failed, .done]
 
-  /// Where a job's file has its name now. It may escape one look while somebody moves it on.
+  /// Where a job's file has its name now: a name that somebody moves on may escape one look, or be seen twice.
   func place(of name: FileName, _ file: FileStatus) throws(SpoolError) -> JobPlace? {
-    try places(of: name, in: Directory.ofJobs + Directory.ofJobs).first { $0.inode == file.inode }
+    try places(of: name, in: Directory.ofJobs + Directory.ofJobs).last { $0.inode == file.inode }
   }
 
   /// The places of the jobs of this name, by one look: a job that moves meanwhile may be missed or seen twice.
