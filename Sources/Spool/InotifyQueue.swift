@@ -46,9 +46,7 @@ extension System {
 
 extension SpoolError {
   /// This user, or this process, has no more instances or watches (inotify_init1(2), inotify_add_watch(2)).
-  package var isInotifyLimit: Bool {
-    call == .watch && errno == .noSpace || errno == .tooManyOpenFiles || errno == .tooManyOpenFilesInSystem
-  }
+  package var isInotifyLimit: Bool { call == .watch && errno == .noSpace || isShortage }
 }
 
 extension SharedFile {

@@ -81,7 +81,14 @@ package final class Spool: Sendable {
       self.kind = mounted.map { kind.mounted(as: $0) } ?? kind
     }
     self.owner = owner.seated(boot: boot, device: identity.device, isLocal: self.kind.isLocal)
-    var journalUser = identity.owner
+    journalUser = try Self.ownerOfClaims(location, root, system)
+    // A process that only looks takes the usual one where none is noted, or the note cannot be read.
+    if let noted = try? readLease() { agreedLease.store(noted, ordering: .relaxed) }
+  }
+
+  /// - Returns: the owner of `cur/`.
+  private static func ownerOfClaims(_ location: String, _ root: Int32, _ system: System) throws(SpoolError) -> UInt32 {
+    var owner: UInt32 = 0
     for directory in Directory.allCases where directory != .files && !directory.isOptional {
       let status = try system.statusIfPresent(root, Path(directory))
       guard let status, status.isDirectory else {
@@ -89,12 +96,14 @@ package final class Spool: Sendable {
           call: .open, path: "\(escaped(location))/\(directory.rawValue)",
           errno: status == nil ? .noSuchFileOrDirectory : .notDirectory)
       }
-      if directory == .cur { journalUser = status.owner }
+      if directory == .cur { owner = status.owner }
     }
-    self.journalUser = journalUser
-    // A process that only looks takes the usual one where none is noted, or the note cannot be read.
-    if let noted = try? readLease() { agreedLease.store(noted, ordering: .relaxed) }
+    return owner
   }
+
+  /// Whether a file is gone is asked for after an error that a missing directory of the spool causes as well.
+  /// - Throws: ``SpoolError`` that names the directory.
+  package func checkDirectories() throws(SpoolError) { _ = try Self.ownerOfClaims(location, root, system) }
 
   /// The directory that paths in `defaults` are relative to.
   package var settingsLocation: String { settings?.location ?? location }
@@ -157,7 +166,7 @@ package final class Spool: Sendable {
   /// The status of a file; nil when there is none of that name, or can be none: a person may name `x/`, and a dropped
   /// file may have a name to which `.part` cannot be added.
   package func status(_ directory: Directory, _ name: FileName) throws(SpoolError) -> FileStatus? {
-    try system.status(root, Path(directory, name), absent: [.noSuchFileOrDirectory, .notDirectory, .fileNameTooLong])
+    try system.statusIfPresent(root, Path(directory, name))
   }
 
   /// When names in `directory` last changed, in seconds since the epoch; nil where there is no such directory.
@@ -336,7 +345,7 @@ package final class Spool: Sendable {
   /// Whether `error`, which work on one file in `directory` met, leaves the other files alone: the directories that all
   /// jobs pass through can be written to.
   package func concernsOneFile(_ error: SpoolError, in directory: Directory) -> Bool {
-    guard error.mayConcernOneFile else { return false }
+    guard error.mayConcernOneFile || kind.isLocal && error.isOfDamagedFile else { return false }
     for directory in Set([directory, .cur, .tmp]) {
       do throws(SpoolError) { try system.mayChange(root, Path(directory)) } catch {
         guard directory.isOptional, error.errno == .noSuchFileOrDirectory else { return false }

@@ -139,6 +139,13 @@ package final class Claim {
 
   package func contents() throws(SpoolError) -> [UInt8] { try file.read(limit: Int(end)) }
 
+  /// Whether a call for the bytes of the data or of the job's file failed, which may be of those that were written
+  /// before.
+  package func mayHaveLost(_ error: SpoolError) -> Bool {
+    [.read, .write, .truncate, .fsync, .fdatasync, .close].contains(error.call) && !error.isLackOfSpace && !error.isGone
+      && [path, Path(.partial, job.part)].contains { $0.display == error.path }
+  }
+
   /// Does what writes to the file, which keeps its time of modification.
   package func keepingTime<Result>(_ body: () throws(SpoolError) -> Result) throws(SpoolError) -> Result {
     let modified = try file.status().modified
@@ -262,6 +269,11 @@ extension Claim {
     guard try ownership() == .ours else { return }
     try replaceFile()
     lostWrites = nil
+  }
+
+  /// Makes the job with its journal durable, in a new inode if it has to be.
+  package func makeDurable() throws(SpoolError) {
+    do throws(SpoolError) { try flush.run() } catch { try renew(after: error) }
   }
 
   /// Rewrites a long journal without what later lines supersede: a slow download writes a checkpoint every few seconds

@@ -34,6 +34,7 @@ extension Claims {
       return try claim(job, source, origin, now: now, isForced: isForced, isWanted)
     } catch  where error.isGone {
       // Another worker has moved it, or on another host has replaced and so removed the file that is open here.
+      try spool.checkDirectories()
       return .unavailable
     } catch  where error.isLeased {
       return origin.takesDrops ? .unfinished(.inUse, until: now.seconds + FileStatus.settlingTime) : .unavailable

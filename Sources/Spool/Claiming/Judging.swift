@@ -62,7 +62,7 @@ package struct Claims {
     case .standing:
       if modified <= now + Self.longestWait { return modified <= now }
       // Only one that is checked rarely waits for so long.
-      let text = try spool.contents(Path(.standing, name), limit: JobText.maximumRequest) ?? []
+      let text = try spool.readableContents(Path(.standing, name)) ?? []
       let every = text.withUnsafeBytes { JobText($0) }.request.standing.every ?? 0
       return modified > now + Int64(every) + Self.longestWait
     case .new, .urgent, .cur, .hold, .done, .failed, .tmp, .workers, .files: return true

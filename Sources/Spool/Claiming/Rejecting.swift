@@ -18,6 +18,7 @@ extension Claims {
       } catch  where error.call == .rename && error.isImmovable {
         return .barred(Defect(line: nil, reason: "\(defect.reason); and it cannot be moved: \(error.errno)"))
       } catch  where error.errno == .noSuchFileOrDirectory {
+        try spool.checkDirectories()
         return .unavailable
       } catch  where error.errno == .fileExists && attempt < JobSearch.mostTries {
         attempt += 1

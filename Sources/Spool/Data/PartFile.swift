@@ -87,7 +87,11 @@ package final class PartFile {
       file = try spool.system.create(spool.root, path, flags | O_EXCL)
     } catch  where error.errno == .fileExists {
       isNew = false
-      file = try spool.system.create(spool.root, path, flags)
+      do throws(SpoolError) {
+        file = try spool.system.create(spool.root, path, flags)
+      } catch  where error.isNoRegularFile {
+        return nil
+      }
     }
     guard try file.lock() || isOwnersFrozen else { return nil }
     var status = try file.status()
@@ -265,7 +269,7 @@ package final class PartFile {
   }
 
   /// Removes the name, if it is still this file's: a successor's data stays.
-  package func remove() throws(SpoolError) { if try isInPlace() { try spool.system.unlink(spool.root, path) } }
+  package func remove() throws(SpoolError) { if try isInPlace() { try spool.system.unlinkIfPresent(spool.root, path) } }
 
   /// Moves data that is not what the job asked for to `failed/`, for a person to look at. It replaces earlier such
   /// data.

@@ -34,7 +34,8 @@ package struct FailureRecord: Sendable {
     head.with("attempt", attempt).with("class", failure.failureClass.rawValue)
       .with("code", failure.label).with("at", mark?.offset ?? 0).with(states)
       .with("fetched", fetched > 0 ? fetched : nil).with("broken", broken).with("retry", retry)
-      .with("burned", failure.burnsAttempt ? nil : "no").with("lost", trust.isLost ? "yes" : nil)
+      .with("burned", failure.burnsAttempt ? nil : "no")
+      .with("lost", trust.isLost ? "yes" : failure.code == .io ? "no" : nil)
       .with("doubt", trust.isDoubtful ? "yes" : nil)
       .with("expected", failure.expected).with("found", failure.found).with("line", failure.line)
       .with("mirror", failure.wrongMirror).with("tried", failure.tried).with("reason", failure.reason)
@@ -61,7 +62,7 @@ package enum Trust: Sendable {
   }
 }
 
-/// An fsync of a job's data failed.
+/// An fsync of a job's data, or of its payload, failed.
 package struct LostWrites: Error, Sendable {
   package let error: SpoolError
 

@@ -199,7 +199,8 @@ package struct Journal: Sendable, Equatable {
           // A failure before the data was opened says nothing about the data.
           brokenFrom = entry.fields.number("broken") ?? (isCut || entry.mark == nil ? brokenFrom : nil)
         }
-        if entry.failureCode == .io || entry.fields["lost"] == "yes" { lostWrites = true }
+        // 0.2 did not always say it of `io`.
+        if entry.fields["lost"] ?? (entry.failureCode == .io ? "yes" : nil) == "yes" { lostWrites = true }
       // A person's word holds until a response shows what the new URL leads to.
       case .relinked: version?.isVouched = entry.fields["same"] == "yes"
       case .started: asked = DataSource(entry.fields)

@@ -180,4 +180,12 @@ extension SpoolError {
     // Not EROFS, which nearly always concerns all files: a single file that is mounted read-only says EBUSY to rename.
     isUnreadable || [.notPermitted, .resourceBusy, .textFileBusy].contains(errno)
   }
+
+  /// What a local file system says of a single file that is damaged, or whose name would be too long. A disk that fails
+  /// says the same of its directories and of what is written.
+  var isOfDamagedFile: Bool {
+    if call == .rename { return errno == .fileNameTooLong }
+    let isRead = [.open, .read, .stat].contains(call) && path.utf8.contains(UInt8(ascii: "/"))
+    return isRead && [EIO, EUCLEAN, EBADMSG].contains(errno.rawValue)
+  }
 }

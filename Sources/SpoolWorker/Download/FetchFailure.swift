@@ -15,6 +15,21 @@ extension MirrorURL {
   }
 }
 
+extension CurrentOutputRoot {
+  /// Does what needs the directory of `output`, and names it if that fails.
+  func writing<Value>(to output: OutputPath, _ body: () throws -> Value) throws -> Value {
+    do { return try body() } catch let error as SpoolError {
+      throw Failure(error, writingTo: try opened().path(of: output))
+    }
+  }
+
+  func status(_ output: OutputPath) throws -> FileStatus? { try writing(to: output) { try opened().status(output) } }
+
+  func removeTemporaries(beside output: OutputPath, of inodes: [UInt64]) throws {
+    try writing(to: output) { try opened().removeTemporaries(beside: output, of: inodes) }
+  }
+}
+
 extension Failure {
   init(_ error: SpoolError) {
     switch error.errno {
@@ -27,8 +42,6 @@ extension Failure {
           ? "\(error): a file may have at most \(limit) bytes (ulimit -f), or less on this file system"
           : "\(error): the file system does not support a file of this size",
         expected: limit > 0 ? "at most \(limit)" : nil)
-    case .tooManySymbolicLinkLevels, .notDirectory, .isDirectory, .fileNameTooLong, .improperLink:
-      self.init(.badOutput, "the output's path cannot be used: \(error)")
     default: self.init(.io, "\(error)")
     }
   }
@@ -40,6 +53,8 @@ extension Failure {
     switch error.errno {
     case .readOnlyFileSystem: (code, reason) = (.noOutput, "\(place): make its file system writable")
     case .permissionDenied, .notPermitted: (code, reason) = (.noOutput, "\(place): let the worker's user write to it")
+    case .tooManySymbolicLinkLevels, .notDirectory, .isDirectory, .fileNameTooLong, .improperLink:
+      (code, reason) = (.badOutput, "the output's path cannot be used: \(error)")
     case .invalidArgument: (code, reason) = (.badOutput, "\(directory): its file system takes no such name")
     case _ where error.isDiskFull: reason = "\(place): make space there"
     default: break

@@ -121,7 +121,7 @@ final class PartData {
     // Data with a durable checkpoint was discarded. If the machine stopped now, the checkpoint would confirm the new
     // bytes under the old validator. So the new line is made durable first.
     if let durable = marks.durable, durable.offset > offset {
-      do throws(SpoolError) { try claim.flush.run() } catch { try claim.renew(after: error) }
+      try claim.makeDurable()
       marks.durable = nil
     }
     journaled = (version, part.inode)
@@ -190,7 +190,7 @@ final class PartData {
     // The journal first: behind a checkpoint, data that is shorter counts as another file.
     if beside == nil, let durable = marks.durable, durable.offset > mark.offset {
       try claim.append(.checkpoint(mark))
-      do throws(SpoolError) { try claim.flush.run() } catch { try claim.renew(after: error) }
+      try claim.makeDurable()
       marks.durable = mark
     }
     try growing.cutDisowned()
@@ -351,7 +351,7 @@ extension PartData {
     let mark = try await mark(at: offset)
     generation += 1
     try claim.append(.checkpoint(mark))
-    do throws(SpoolError) { try claim.flush.run() } catch { try claim.renew(after: error) }
+    try claim.makeDurable()
     marks.cut(to: mark)
     marks.add(durable: mark, isOfGrowing: true)
     (isStale, journaled) = (true, nil)

@@ -58,7 +58,7 @@ internal import Transfer
     do {
       return try await takeToDone()
     } catch {
-      if let loss = error as? LostWrites { trust = .lost(loss.error) }
+      noteLoss(error)
       return await self.end(error)
     }
   }
@@ -235,19 +235,9 @@ extension Attempt {
     case .park(let reason): return try park(reason)
     case .wait(let wait): return try self.wait(wait)
     case .letGo(let owner): return try letGo(owner)
-    case .doubtMove: return doubtMove(problem)
+    case .doubtMove: return AttemptEnd(claim.endDirectory == .failed ? .givenUp : .waiting, problem: problem)
     case .leaveReceipt: return AttemptEnd(.waiting, problem: problem)
     }
-  }
-
-  /// The claim's file is in its new place, but what was written to it may be lost (close(2), on a network file system).
-  private func doubtMove(_ problem: any Error) -> AttemptEnd {
-    let fate: AttemptEnd.Fate = [.done: .done, .failed: .givenUp][claim.endDirectory] ?? .waiting
-    // A full disk stops no other job.
-    let isFull = (problem as? SpoolError)?.isLackOfSpace == true
-    if fate == .done || !isFull { return AttemptEnd(fate, problem: problem) }
-    log(Event("broken", .error, job: name, Fields().with("reason", "\(problem)")))
-    return AttemptEnd(fate)
   }
 
   // MARK: failure
@@ -450,7 +440,8 @@ extension Attempt {
     switch reason {
     case .shutdown, .cancelled, .notOurs, .outranked: hookStop.request()
     // The `failed` hook may still have to run.
-    case .noSpace, .noOutput, .waits, .failed: break
+    case .failed(let error): noteLoss(error)
+    case .noSpace, .noOutput, .waits: break
     }
     guard stopped == nil else {
       transfer?.stop()
@@ -567,7 +558,7 @@ extension Attempt {
       await OldVersions(spool: claim.spool, log: environment.log, stop: hookStop).remove(after: claim.job)
     }
     if hooks.mayExist { await environment.tellDone(name, plan, payload, account, hooks) }
-    return AttemptEnd(.done)
+    return AttemptEnd(.done, problem: account.doubt)
   }
 
   private func tellGivenUp(_ job: FileName, _ record: Fields) async {
@@ -583,9 +574,15 @@ extension Attempt {
       if let stopped { throw stopped }
       return try await step()
     } catch {
-      // The kernel reports a lost write only once.
-      if let loss = error as? LostWrites { trust = .lost(loss.error) }
+      noteLoss(error)
       throw stopped ?? error
+    }
+  }
+
+  /// The kernel reports a lost write only once.
+  private func noteLoss(_ error: any Error) {
+    if let problem = Ending.problem(error) as? SpoolError, error is LostWrites || claim.mayHaveLost(problem) {
+      trust = .lost(problem)
     }
   }
 }

@@ -1,4 +1,5 @@
 internal import Spool
+internal import SystemPackage
 
 /// Takes verified data to `done/`. The order of the steps guarantees that the payload of each job in `done/` is durable
 /// (INTERNALS.md, invariant 7): data fdatasync → `verified:` → payload linked → its directory fsync → receipt fsync →
@@ -41,11 +42,11 @@ internal import Spool
     guard try await name(part, verified) else {
       // Another job, or a worker that took this one for dead, may have published the same content first.
       guard let existing = try await acceptExisting(part, fetched: verified) else { throw await conflict() }
-      try part.close()
+      await afterMove { try part.close() }
       return existing
     }
     try await finish(verified, existing: false, part)
-    try part.close()
+    await afterMove { try part.close() }
     return verified
   }
 
@@ -77,11 +78,8 @@ internal import Spool
   /// - Throws: `no-output`; ``OutputRootProblem``, ``SpoolError``.
   func checkRoom() throws { try writing { try outputs.root.checkWritable(plan.output) } }
 
-  /// Does what writes to the output's directory, and names it if that fails.
   private func writing<Value>(_ body: () throws -> Value) throws -> Value {
-    do { return try body() } catch let error as SpoolError {
-      throw Failure(error, writingTo: try outputs.opened().path(of: plan.output))
-    }
+    try outputs.writing(to: plan.output, body)
   }
 
   /// - Returns: the inode of the published file; nil if another file has the name.
@@ -148,20 +146,29 @@ internal import Spool
     }
     try await claim.makeDurable(durable)
     try claim.confirmAfterSilence()
-    if let part { try part.remove() } else { try claim.removeData(publishedAs: outputs.opened().status(plan.output)) }
     // Before the move, because a job that is done is not processed again. If this fails, the sweep removes the file
-    // later. Data that was replaced by a response of another kind stays for a person to examine, until `spoolrun clean`
+    // later.
+    do {
+      if let part { try part.remove() } else { try claim.removeData(publishedAs: outputs.opened().status(plan.output)) }
+    } catch let error as SpoolError where !error.isLackOfSpace {}
+    // Data that was replaced by a response of another kind stays for a person to examine, until `spoolrun clean`
     // or the sweep removes it.
     if !claim.text.journal.isEmpty || account.hasSetAside, !claim.text.journal.answers.mayHaveReplacedKind {
       try? JobData(spool).removeSetAside(of: claim.job)
     }
     try moveToDone()
-    try await durable(spool.flush(.done), spool.flush(.cur))
+    await afterMove { try await durable(spool.flush(.done), spool.flush(.cur)) }
+  }
+
+  /// Does what is left once the job is in `done/`: it is done all the same if this fails.
+  private func afterMove(_ step: () async throws -> Void) async {
+    do { try await step() } catch { account.doubt = account.doubt ?? error }
   }
 
   /// - Throws: ``Ending/Unmoved``: the job has been done all the same; `disk-full`, which costs no attempt.
   private func moveToDone() throws {
     do throws(SpoolError) { try claim.finish() } catch {
+      if claim.endDirectory == .done { return account.doubt = error }
       if error.isLackOfSpace { throw error }
       throw Ending.Unmoved(error: error)
     }
@@ -184,7 +191,7 @@ internal import Spool
   /// Whether what a record tells of has the signature that the job asks for now, which may be newer.
   private func isSigned(_ record: Journal.Verified?) -> Bool { plan.request.signature == nil || record?.signed != nil }
 
-  var isOutputThere: Bool { get throws { try outputs.opened().status(plan.output) != nil } }
+  var isOutputThere: Bool { get throws { try outputs.status(plan.output) != nil } }
 
   /// Accepts a file that already has the output's name, if it is this job's own data, published before a crash, or has
   /// the declared size and digests.
@@ -194,7 +201,7 @@ internal import Spool
   ///   signature yet: that is checked with the data.
   /// - Throws: `output-exists`; `bad-output` for a directory; ``JobStop/waits(_:)``.
   func acceptExisting(_ part: PartFile? = nil, fetched: Journal.Verified? = nil) async throws -> Journal.Verified? {
-    guard let status = try outputs.opened().status(plan.output) else { return nil }
+    guard let status = try outputs.status(plan.output) else { return nil }
     if status.isDirectory {
       throw Failure(.badOutput, "\(escaped(plan.output.text)) is a directory: add the file's name")
     }
@@ -224,8 +231,10 @@ internal import Spool
     }
     var known = fetched ?? vouched ?? shared
     let digests = plan.request.computedDigests.union(known?.digests.algorithms ?? [])
-    let place = try outputs.place(plan.output, plan.request.mode)
-    let existing = try place.openExisting()
+    let place = try writing { try outputs.place(plan.output, plan.request.mode) }
+    guard let existing = try orNil(place.openExisting(), where: { !isOwn && $0.errno == .permissionDenied }) else {
+      throw await conflict()
+    }
     let mark = try await runBlocking { [reading = existing.reading(digests, pieces: plan.pieces)] in try reading.run() }
     if let mismatch = expected.mismatch(mark) { throw await conflict(mismatch) }
     if let mismatch = known?.expectation.mismatch(mark) {
@@ -233,7 +242,7 @@ internal import Spool
       guard expected.provesContent, plan.request.signature == nil else { throw await conflict(mismatch) }
       known = nil
     }
-    try await durable(existing.flush)
+    try await durable(data: existing.flush)
     let isProven = plan.request.expected.provesContent || plan.request.expected.size != nil
     let unproven = isProven ? nil : known?.unproven
     let verified = Journal.Verified(
@@ -262,7 +271,7 @@ extension Commit {
   /// - Returns: false for any other file, and for the payload of a job that was done.
   private func withdraw(_ output: OutputPath, below outputs: CurrentOutputRoot) async throws -> Bool {
     guard let own = claim.text.journal.publication.own, try !wasDone(own),
-      try outputs.opened().status(output)?.inode == own.part,
+      try outputs.status(output)?.inode == own.part,
       let place = try await verifiedOutput(own, own.digests.algorithms, at: output, below: outputs)?.place
     else { return false }
     try claim.check()
@@ -294,13 +303,12 @@ extension Commit {
       return verified
     }
     // Data that still has a second name would be taken for another job's.
-    let root = try outputs.opened()
-    try root.removeTemporaries(beside: plan.output, of: [verified.part] + (journal.data.part.map { [$0] } ?? []))
+    try outputs.removeTemporaries(beside: plan.output, of: [verified.part] + (journal.data.part.map { [$0] } ?? []))
     if let (place, existing, mark) = try await verifiedOutput(
       verified, digests(verified), at: plan.output, below: outputs)
     {
       // It may be another file with the same bytes.
-      try await durable(existing.flush)
+      try await durable(data: existing.flush)
       try await sync(place)
       let payload = Journal.Verified(mark, part: verified.part, unproven: verified.unproven)
       try await finish(payload, existing: false, mayHaveReceipt: true)
@@ -308,7 +316,7 @@ extension Commit {
     }
     // A second fsync of this inode would not bring back what the failed one lost.
     if journal.data.lostWrites { return nil }
-    return try await publishVerified(verified, root)
+    return try await publishVerified(verified)
   }
 
   private func digests(_ verified: Journal.Verified) -> Set<DigestAlgorithm> {
@@ -323,17 +331,15 @@ extension Commit {
     _ verified: Journal.Verified, _ digests: Set<DigestAlgorithm>, at output: OutputPath,
     below outputs: CurrentOutputRoot
   ) async throws -> (place: OutputPlace, file: ExistingOutput, mark: Mark)? {
-    guard let status = try outputs.opened().status(output), status.isRegular, status.size == verified.size else {
-      return nil
-    }
-    let place = try outputs.place(output, plan.request.mode)
-    let existing = try place.openExisting()
+    guard let status = try outputs.status(output), status.isRegular, status.size == verified.size else { return nil }
+    let place = try outputs.writing(to: output) { try outputs.place(output, plan.request.mode) }
+    guard let existing = try orNil(place.openExisting(), on: .permissionDenied) else { return nil }
     let mark = try await runBlocking { [reading = existing.reading(digests)] in try reading.run() }
     return verified.expectation.mismatch(mark) == nil ? (place, existing, mark) : nil
   }
 
   /// - Returns: nil unless the data is the verified inode.
-  private func publishVerified(_ verified: Journal.Verified, _ root: OutputRoot) async throws -> Journal.Verified? {
+  private func publishVerified(_ verified: Journal.Verified) async throws -> Journal.Verified? {
     guard var part = try PartFile.open(claim.job, in: spool, own: verified.part, removeTemporary: { _ in }),
       part.inode == verified.part, part.length == verified.size
     else { return nil }
@@ -343,7 +349,7 @@ extension Commit {
     let mark = try await part.read(from: .zero(digests(verified)), to: part.length)
     if let mismatch = verified.expectation.mismatch(mark) {
       // Somebody has changed it by its final name, and has it now.
-      if try root.status(plan.output)?.inode == verified.part { return nil }
+      if try outputs.status(plan.output)?.inode == verified.part { return nil }
       try part.setAside(claim.job)
       account.hasSetAside = true
       throw Failure(mismatch, reason: "the data is not what was verified")

@@ -126,7 +126,7 @@ internal import Spool
     let part = try PartFile.open(
       claim.job, in: spool, digests: digests, pieces: plan.pieces, own: claim.text.journal.data.part,
       isOwnersFrozen: isOwnersFrozen || claim.formerOwner == .mayWake
-    ) { inode in try environment.outputs(of: plan).opened().removeTemporaries(beside: plan.output, of: [inode]) }
+    ) { inode in try environment.outputs(of: plan).removeTemporaries(beside: plan.output, of: [inode]) }
     guard let part else { return nil }
     if try part.isNew || claim.owns(data: part.inode) { return part }
     // While this job had no data, another one may have got its name, and may wait there with data of its own. But a
@@ -170,7 +170,7 @@ internal import Spool
     let copied = part.replaced(by: try await runBlocking { () throws(SpoolError) in try copy.run() })
     // An inode without a name can get none any more (linkat(2), ENOENT): from here on, what a worker that wakes up has
     // verified is not published.
-    try environment.outputs(of: plan).opened().removeTemporaries(beside: plan.output, of: [part.inode])
+    try environment.outputs(of: plan).removeTemporaries(beside: plan.output, of: [part.inode])
     return copied
   }
 }

@@ -10,7 +10,7 @@ enum Ending {
   case wait(JobWait)
   /// It is no longer this worker's. Leave the job where it is; if a person removed it, remove its data, too.
   case letGo(Claim.Ownership)
-  /// The last move is made, but may not be durable, or what was written before it is lost.
+  /// The last move is made, but what was written before it may be lost (close(2), on a network file system).
   case doubtMove
   /// The receipt is written, and only the move to `done/` is left, for whoever can make it.
   case leaveReceipt
@@ -109,6 +109,8 @@ final class AttemptAccount {
   var transfer: (bytes: UInt64, milliseconds: Int64)?
   /// Data of a mirror was set aside because it was not what the job declares.
   var hasSetAside = false
+  /// The job is in `done/`, but may not be there durably.
+  var doubt: (any Error)?
   /// The length of the data when the attempt opened it, and when it closed it.
   var lengthAtStart: UInt64 = 0
   var lengthAtEnd: UInt64 = 0

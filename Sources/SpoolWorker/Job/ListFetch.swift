@@ -284,7 +284,9 @@ struct EntriesProgram {
         kept: spool.descriptor(for: output.path)
       ).run()
     } catch {
-      throw Failure(.badEntries, "\(escaped(path)) cannot be run: \(error)")
+      // A list is not to blame for what this machine lacks for the moment.
+      let lacks: [Errno] = [.tooManyOpenFiles, .tooManyOpenFilesInSystem, .noMemory, .resourceTemporarilyUnavailable]
+      throw Failure(lacks.contains(error) ? .io : .badEntries, "\(escaped(path)) cannot be run: \(error)")
     }
     switch outcome.end {
     case .exited(0): break
@@ -294,6 +296,8 @@ struct EntriesProgram {
       let hint = format == nil ? "; if the file itself is to be kept current: `--entries file`" : ""
       let reason = trimmed(ListProblems.safe(String(decoding: outcome.output, as: UTF8.self))[...])
       throw Failure(.badEntries, reason + hint)
+    // EX_IOERR: one of the two files.
+    case .exited(74): throw Failure(.io, "spoolrun-entries: \(outcome.reason)")
     case .signalled:
       throw Failure(
         .badEntries,

@@ -32,6 +32,11 @@ internal import Spool
     }
   }
 
+  /// - Throws: ``LostWrites``.
+  func callAsFunction(data flush: Flush) async throws {
+    do { try await self(flush) } catch let error as SpoolError { throw LostWrites(error) }
+  }
+
   private func runRounds() async {
     while !waiting.isEmpty {
       let requests = waiting
@@ -105,14 +110,7 @@ extension PartFile {
   /// - Throws: ``LostWrites``.
   @WorkerLoop func makeDurable(_ durable: GroupCommit) async throws {
     let data = flush
-    do {
-      if length > Self.bulk {
-        try await runBlocking { try data.run() }
-      } else {
-        try await durable(data)
-      }
-    } catch let error as SpoolError {
-      throw LostWrites(error)
-    }
+    if length <= Self.bulk { return try await durable(data: data) }
+    do { try await runBlocking { try data.run() } } catch let error as SpoolError { throw LostWrites(error) }
   }
 }

@@ -101,7 +101,11 @@ internal import SystemPackage
     do throws(SpoolError) {
       try claim.park(until: awaited.until, first: awaited.reason)
     } catch  where error.isGone {
+      try spool.checkDirectories()
       return .unavailable
+    } catch  where error.isLackOfSpace {
+      noteUnclaimable(claim.job.fileName, error)
+      return .left
     }
     let name = claim.job.fileName
     if account.noteOutputAwaited(name) { log(awaited.event(of: name)) }
@@ -127,8 +131,10 @@ internal import SystemPackage
 
   /// A job cannot be moved any more. It stays as it is, and the next run takes it over. If the spool itself failed, not
   /// only that file, this run ends.
-  func noteBroken(_ error: any Error, job: FileName) {
+  mutating func noteBroken(_ error: any Error, job: FileName, isDone: Bool) {
     let error = error as? SpoolError ?? SpoolError(call: .write, path: job.display, errno: .ioError)
+    // What is done is promised to be durable.
+    if error.isLackOfSpace, !isDone { return noteUnclaimable(job, error) }
     if spool.concernsOneFile(error, in: .cur) { return noteBarred(job, "\(error)") }
     account.summary.spoolError = account.summary.spoolError ?? error
     // It is reported once, for all jobs.

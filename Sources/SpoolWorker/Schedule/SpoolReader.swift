@@ -118,16 +118,16 @@ struct SpoolReader {
 
   func look(_ directory: Directory, _ name: FileName, at now: Timestamp) throws(SpoolError) -> Sighting {
     if directory == .partial, name.isData { return .nothing }
-    let found: FileStatus?
+    let status: FileStatus
     do throws(SpoolError) {
-      found = try spool.status(directory, name)
-    } catch  where error.errno == .permissionDenied && directory.takesNewJobs {
-      // Only the file's status is denied, since the directory could be read. The claim reports it.
+      guard let found = try spool.status(directory, name) else { return .nothing }
+      if try !Claims(spool).isDue(name, modified: found.modified, in: directory, at: now.seconds) {
+        return .later(found.modified)
+      }
+      status = found
+    } catch  where spool.concernsOneFile(error, in: directory) {
+      // The claim reports it.
       return .candidate(Candidate(name: name, origin: directory, modified: 0))
-    }
-    guard let status = found else { return .nothing }
-    if try !Claims(spool).isDue(name, modified: status.modified, in: directory, at: now.seconds) {
-      return .later(status.modified)
     }
     // An order that is due takes little, and would otherwise wait behind each older job. A time in the future would put
     // the job after all jobs dropped until then.
@@ -204,7 +204,11 @@ struct SpoolReader {
     }
     // If the job cannot be read or has no URL, the claim handles that.
     guard let text = found else { return Peek(host: nil) }
-    return try peek(candidate, text)
+    do throws(SpoolError) {
+      return try peek(candidate, text)
+    } catch  where spool.concernsOneFile(error, in: candidate.origin) {
+      return Peek(host: nil)
+    }
   }
 
   /// - Parameter text: what the candidate's file says.

@@ -91,7 +91,7 @@ extension Worker {
   private func endure(_ error: SpoolError, _ outage: inout Outage, at now: Int64) throws(SpoolError) {
     let cause: Outage.Trouble =
       error.errno == .noSuchFileOrDirectory || spool.isLost(error)
-      ? .gone : error.isOfLostMount(on: spool.kind) ? .doubtful : .other
+      ? .gone : error.isOfLostMount(on: spool.kind) || error.isShortage ? .doubtful : .other
     switch outage.failed(cause, at: now) {
     case .tell: log(Event("spool-missing", .error, Fields().with("reason", "\(error)")))
     case .wait: break
@@ -204,7 +204,8 @@ struct Outage: Equatable {
   enum Trouble {
     /// The spool's directories or their mount are gone. They may come back at any time.
     case gone
-    /// The mount may have been gone for a moment: that was its answer, but now the spool can be read.
+    /// The mount may have been gone for a moment: that was its answer, but now the spool can be read. Or the machine
+    /// was short of memory or of open files.
     case doubtful
     case other
   }

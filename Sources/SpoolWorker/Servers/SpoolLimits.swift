@@ -218,7 +218,7 @@ internal import Transfer
     guard let pace = pace(server) else { return nil }
     let now = LoopExecutor.milliseconds()
     if let next = nextRequest[server], next > now, next <= now + pace { return next }
-    if let slots = opened() {
+    if let slots = opened(), now >= aloneUntil {
       do throws(SpoolError) {
         let wait = try slots.turn(at: server, every: pace, now: Host.current.wallMilliseconds())
         if let wait { return now + wait }
@@ -256,9 +256,10 @@ internal import Transfer
   }
 
   private func fail(_ error: SpoolError) {
-    (slots, held, spare, taken) = (nil, [:], [], nil)
+    // A full disk takes no slot away.
+    if error.isLackOfSpace, slots != nil, LoopExecutor.milliseconds() < aloneUntil { return }
     aloneUntil = LoopExecutor.milliseconds() + Self.aloneTime
-    others = SharedSlots.Others()
+    if !error.isLackOfSpace { (slots, held, spare, taken, others) = (nil, [:], [], nil, SharedSlots.Others()) }
     log(Event("own-limits", .info, Fields().with("reason", "\(error)")))
   }
 

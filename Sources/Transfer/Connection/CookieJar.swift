@@ -11,16 +11,18 @@ final class CookieJar {
   private let share: UnsafeMutableRawPointer
   private var bytesSet = 0
 
-  /// - Returns: nil if there is no memory.
-  init?(file: String?) {
-    guard let share = ccurl_share_cookies() else { return nil }
+  /// - Throws: ``TransferFailure`` if the file cannot be read: without its cookies a server may send another page.
+  init(file: String?) throws(TransferFailure) {
+    let noMemory = TransferFailure(code: .outOfMemory, message: "out of memory")
+    guard let share = ccurl_share_cookies() else { throw noMemory }
     self.share = share
     guard let file else { return }
-    guard let handle = EasyHandle() else { return nil }
+    guard let text = contents(of: file) else { throw .unreadable(file) }
+    guard let handle = EasyHandle() else { throw noMemory }
     var setup = EasyOptions(handle)
     attach(&setup)
-    for cookie in CookieFile.cookies(in: file) { setup.bytes(CURLOPT_COOKIELIST, cookie) }
-    if setup.code != CURLE_OK { return nil }
+    for cookie in CookieFile.cookies(in: text) { setup.bytes(CURLOPT_COOKIELIST, cookie) }
+    if setup.code != CURLE_OK { throw noMemory }
   }
 
   deinit { ccurl_share_cleanup(share) }
@@ -70,10 +72,9 @@ package enum CookieFile {
 
   /// The cookies of a file, each as a line that libcurl reads as it is meant. libcurl would drop those whose expiry is
   /// empty, or before 1970, without a word.
-  /// - Parameter path: of the file. One that cannot be read has none.
-  static func cookies(in path: String) -> [[UInt8]] {
+  static func cookies(in text: [UInt8]) -> [[UInt8]] {
     // Lines that are none were refused when the file was looked at; it may have changed since.
-    numbered(contents(of: path) ?? []).compactMap { _, line in
+    numbered(text).compactMap { _, line in
       do throws(Problem) { return try cookie(line) } catch { return nil }
     }
   }

@@ -33,11 +33,14 @@ package struct NetworkOptions: Sendable {
   var problem: TransferFailure? {
     var files = [netrc]
     if case .session(let file) = cookies { files.append(file) }
-    for file in files.compactMap(\.self) where access(file, R_OK) != 0 {
-      let reason = String(cString: strerror(errno))
-      return TransferFailure(code: .local, message: "cannot read \(file): \(reason)")
-    }
-    return nil
+    return files.compactMap(\.self).first { access($0, R_OK) != 0 }.map { .unreadable($0) }
+  }
+}
+
+extension TransferFailure {
+  /// For errno(3).
+  static func unreadable(_ file: String) -> TransferFailure {
+    TransferFailure(code: .local, message: "cannot read \(file): \(String(cString: strerror(errno)))")
   }
 }
 
@@ -59,7 +62,7 @@ func contents(of path: String) -> [UInt8]? {
   var buffer = [UInt8](repeating: 0, count: 1 << 16)
   while true {
     let count = fread(&buffer, 1, buffer.count, file)
-    if count == 0 { return text }
+    if count == 0 { return ferror(file) == 0 ? text : nil }
     text += buffer[..<count]
   }
 }

@@ -24,6 +24,8 @@ final class Exchange {
   private var errnoAtRequest = 0
   /// The private addresses that the current hop was not let to, and whether it had others.
   private var refused = (addresses: [String](), isPartial: false)
+  /// Why the current hop got no socket: errno(3); 0 if it got each.
+  private var socketErrno: Int32 = 0
 
   private var response: Response?
   private var bytesReceived: UInt64 = 0
@@ -52,7 +54,7 @@ final class Exchange {
   private func beginHop(_ handle: EasyHandle) {
     self.handle = handle
     proxy = options.network.proxies.proxy(for: url)
-    refused = ([], false)
+    (refused, socketErrno) = (([], false), 0)
     reader = Transfer.reader(
       for: url, request: request, proxy: proxy, login: login, netrc: isLoginGiven ? nil : options.network.netrc)
   }
@@ -101,6 +103,7 @@ final class Exchange {
     // libcurl never clears the number: an address that was tried before the one that worked leaves its own.
     let osErrno = handle.osErrno
     facts.osErrno = facts.requestWasSent && osErrno == errnoAtRequest ? 0 : Int32(clamping: osErrno)
+    facts.socketErrno = socketErrno
     if let proxy {
       (facts.proxy, facts.isProxyConnected) = (proxy, handle.isConnected)
       facts.connectStatus = handle.number(CURLINFO_HTTP_CONNECTCODE)
@@ -130,7 +133,9 @@ final class Exchange {
       return curl_socket_t(-1)
     }
     refused.isPartial = true
-    return connection.open(address.pointee)
+    let socket = connection.open(address.pointee)
+    if socket < 0 { socketErrno = errno }
+    return socket
   }
 
   private var refusal: TransferFailure {

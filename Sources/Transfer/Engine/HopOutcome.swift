@@ -18,6 +18,8 @@ struct HopFacts {
   var detail = ""
   /// errno(3), 0 if no system call failed.
   var osErrno: Int32 = 0
+  /// The same of socket(2).
+  var socketErrno: Int32 = 0
   var proxy: Proxy?
   /// The status of the proxy's answer to CONNECT (CURLINFO_HTTP_CONNECTCODE(3)); 0 without one.
   var connectStatus = 0
@@ -37,6 +39,10 @@ struct HopFacts {
 
 /// The one place that turns libcurl's codes (libcurl-errors(3)) into outcomes. Pure.
 func outcome(of hop: HopFacts, with code: CURLcode) -> FetchResult.End {
+  if code == CURLE_COULDNT_CONNECT, [EMFILE, ENFILE, ENOBUFS, ENOMEM].contains(hop.socketErrno) {
+    let reason = String(cString: strerror(hop.socketErrno))
+    return .failed(TransferFailure(code: .local, message: "no socket for a connection to \(hop.host): \(reason)"))
+  }
   if let proxy = hop.proxy, let failure = proxyFailure(proxy, of: hop, with: code) { return .failed(failure) }
   guard code == CURLE_OK else {
     return .failed(connectionFailure(of: hop, with: code) ?? answerFailure(of: hop, with: code))

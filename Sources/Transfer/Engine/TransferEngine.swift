@@ -71,7 +71,7 @@ package final class TransferEngine {
   private func jar(for request: FetchRequest) throws(TransferFailure) -> CookieJar? {
     guard case .session(let file) = options.network.cookies else { return nil }
     if let jar = request.group.flatMap({ jars[$0] }) { return jar }
-    guard let jar = CookieJar(file: file) else { throw TransferFailure(code: .outOfMemory, message: "out of memory") }
+    let jar = try CookieJar(file: file)
     if let group = request.group { jars[group] = jar }
     return jar
   }

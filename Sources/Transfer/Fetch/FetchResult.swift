@@ -50,7 +50,7 @@ package struct TransferFailure: Error, Equatable, Sendable {
     /// The body is in a coding that libcurl cannot decode.
     case undecodable
     case outOfMemory
-    /// A file of this machine cannot be read.
+    /// A file of this machine cannot be read, or it has no socket left.
     case local
   }
 

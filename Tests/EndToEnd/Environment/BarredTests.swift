@@ -62,6 +62,15 @@ struct BarredTests {
     try flagged.remove()
   }
 
+  /// It has its receipt, and the hook has accepted it.
+  @Test func `a payload that becomes immutable is done`() async throws {
+    try spool.install("deliver", "chattr +i \"$SPOOLRUN_DIRECTORY/$SPOOLRUN_OUTPUT\"")
+    try spool.drop("x", "\(server.url("/x"))\n")
+    let result = try await spoolrun("--once", spool.root)
+    try Chattr("+i", spool.path("files/x")).remove()
+    #expect(result.status == .exited(0) && spool.places(of: "x") == ["done/x"], "\(result)")
+  }
+
   /// In its hands: the journal can be written no more.
   @Test func `a claim that becomes immutable is one job's trouble`() async throws {
     let (spool, halfway, worker, gate) = try await startHalfway()

@@ -194,9 +194,9 @@ WORKER = {
             "    try await durable(place.unsynced)", '    if !planted("a payload\'s name is not durable") { try await durable(place.unsynced) }',
         ),
         "a receipt is not durable": (
-            "    try await claim.makeDurable(durable)\n    try claim.confirmAfterSilence()\n    if let part",
+            "    try await claim.makeDurable(durable)\n    try claim.confirmAfterSilence()\n    // Before the move",
             '    if !planted("a receipt is not durable") { try await claim.makeDurable(durable) }\n'
-            "    try claim.confirmAfterSilence()\n    if let part",
+            "    try claim.confirmAfterSilence()\n    // Before the move",
         ),
         "a checkpoint without a flush": (
             "        try flush.run()\n        if mark.offset > kept", '        if !planted("a checkpoint without a flush") { try flush.run() }\n        if mark.offset > kept',
@@ -214,7 +214,9 @@ WORKER = {
             '    if isDoubtful, !planted("doubtful data is not written again") { recovery.rewritesFrom = mark.offset }',
         ),
         "lost writes are forgotten": (
-            "      throw LostWrites(error)", '      if !planted("lost writes are forgotten") { throw LostWrites(error) }',
+            "do { try await self(flush) } catch let error as SpoolError { throw LostWrites(error) }",
+            "do { try await self(flush) } catch let error as SpoolError {\n"
+            '      if !planted("lost writes are forgotten") { throw LostWrites(error) }\n    }',
         ),
         "a doubt is forgotten": (
             "    doubt = known.brokenFrom.flatMap { TailDoubt",

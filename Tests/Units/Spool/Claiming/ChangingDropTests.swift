@@ -211,7 +211,7 @@ import Testing
     let spool = try fixture.another(
       hook: Probe {
         if $0.kind == .open && $0.path == "new/x" { isOpen.turnOn() }
-        return isOpen.isOn && $0.kind == call ? .fail(.staleNFSFileHandle) : nil
+        return isOpen.isOn && $0.kind == call && $0.path == "new/x" ? .fail(.staleNFSFileHandle) : nil
       })
     let outcome = try Claims(spool).claim(FileName("x"), from: .new, now: .now())
     #expect(["unavailable", "unfinished"].contains(outcome.label))

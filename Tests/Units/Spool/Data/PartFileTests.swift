@@ -259,7 +259,7 @@ import Testing
     #expect(asked == [inode])
     try #require(unlink(fixture.files.path(path)) == 0)
     try #require(symlink(victim, fixture.files.path(path)) == 0)
-    #expect(throws: SpoolError.self) { try PartFile.open(job, in: fixture.spool) }
+    #expect(try PartFile.open(job, in: fixture.spool) == nil)
     #expect(try readFile(victim) == [1, 2, 3])
     try #require(unlink(fixture.files.path(path)) == 0)
     try #require(mkfifo(fixture.files.path(path), 0o600) == 0)

@@ -184,7 +184,8 @@ import Testing
   }
 
   @Test func lostWrites() {
-    #expect(begun("failed: \(noon) attempt=1 code=io at=60 crc32=0000003c").data.lostWrites)
+    #expect(begun("failed: \(noon) attempt=1 code=io at=60 crc32=0000003c").data.lostWrites, "as 0.2 wrote it")
+    #expect(!begun("failed: \(noon) attempt=1 code=io at=60 crc32=0000003c lost=no").data.lostWrites)
     #expect(!begun("failed: \(noon) attempt=1 code=cut at=60 crc32=0000003c").data.lostWrites)
     #expect(begun("failed: \(noon) attempt=1 code=disk-full at=60 lost=yes").data.lostWrites)
     #expect(!begun("failed: \(noon) attempt=1 code=io at=60", "response: mirror=1 at=40 part=78").data.lostWrites)

@@ -1,4 +1,5 @@
 import CCurl
+import Glibc
 import TestSupport
 import Testing
 
@@ -54,6 +55,18 @@ import Testing
     ])
   func `the name tells no secrets`(text: String, name: String) {
     #expect(Proxy(text).name == name)
+  }
+
+  /// Neither the host nor the proxy is to blame.
+  @Test func `no socket is left`() throws {
+    for errno in [EMFILE, ENOBUFS, EAFNOSUPPORT] {
+      var hop = HopFacts(host: "h.example", port: 443, scheme: .https)
+      (hop.socketErrno, hop.proxy) = (errno, Proxy("http://p.example:3128"))
+      guard case .failed(let failure) = outcome(of: hop, with: CURLE_COULDNT_CONNECT) else {
+        throw TestSupportError("no failure")
+      }
+      #expect(failure.code == (errno == EAFNOSUPPORT ? .proxy : .local), "\(failure)")
+    }
   }
 
   /// What libcurl says, and what it means.

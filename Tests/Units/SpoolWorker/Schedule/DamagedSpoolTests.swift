@@ -1,0 +1,128 @@
+import Glibc
+import SystemPackage
+import TestSupport
+import Testing
+import Transfer
+
+@testable import Spool
+@testable import SpoolWorker
+
+/// One file that cannot be read concerns one job; a directory that is gone concerns all.
+@Suite struct DamagedSpoolTests {
+  private let text = "http://127.0.0.1:9/x\n"
+
+  private func failing(_ kind: Call.Kind, _ path: String, _ errno: Errno) throws -> Fixture {
+    try Fixture(hook: Probe { $0.kind == kind && $0.path.hasPrefix(path) ? .fail(errno) : nil })
+  }
+
+  /// By a bad sector, or the checksum of btrfs(5).
+  @Test(
+    arguments: [
+      (.read, "new/x", .ioError), (.open, "new/x", .ioError), (.stat, "new/x", .ioError),
+      (.read, "partial/x", .ioError),
+      (.stat, "partial/x.part", .ioError), (.read, "new/x", Errno(rawValue: EBADMSG)),
+      (.open, "new/x", Errno(rawValue: EUCLEAN)), (.rename, "new/x cur/", .fileNameTooLong),
+    ] as [(Call.Kind, String, Errno)])
+  func `a damaged file is one job's trouble`(kind: Call.Kind, path: String, errno: Errno) throws {
+    let fixture = try failing(kind, path, errno)
+    let origin: Directory = path == "partial/x" ? .partial : .new
+    try writeFile(fixture.files.path("\(origin)/x"), Array(text.utf8))
+    let now = Timestamp.now() + 100
+    guard case .candidate(let candidate) = try SpoolReader(fixture.spool).look(origin, FileName("x"), at: now) else {
+      throw Unexpected(description: "it is not seen")
+    }
+    let outcome = try Claims(fixture.spool).claim(candidate.name, from: origin, now: now)
+    #expect(outcome.label.hasPrefix("barred"), "\(outcome.label)")
+    #expect(fixture.files.places(of: "x") == ["\(origin)/x"])
+  }
+
+  @Test(
+    arguments: [(.open, "cur", .new), (.open, "new/x", .cur), (.write, "new/x", .new)]
+      as [(Call.Kind, String, Directory)])
+  func `a damaged directory is the spool's`(kind: Call.Kind, path: String, origin: Directory) throws {
+    let isShared = origin == .cur
+    let fixture = try Fixture(
+      hook: Probe { $0.kind == kind && $0.path.hasPrefix(path) ? .fail(.ioError) : nil },
+      kind: isShared ? FileSystemKind(name: "nfs", sharing: .network) : nil)
+    try writeFile(fixture.files.path("new/x"), Array("\(text)requeued: 2026-11-21T12:00:00Z\n".utf8))
+    try writeFile(fixture.files.path("partial/x.part"), [1])
+    #expect(throws: SpoolError.self) { try fixture.outcome("x", secondsLater: 100) }
+  }
+
+  /// It is another user's, and seems due in three days.
+  @Test func `an order that cannot be read`() throws {
+    let fixture = try failing(.open, "standing/feed", .permissionDenied)
+    try #require(mkdir(fixture.files.path("standing"), 0o700) == 0 || errno == EEXIST)
+    try writeFile(fixture.files.path("standing/feed"), Array("\(text)every: 1h\n".utf8))
+    try setModificationTime(fixture.files.path("standing/feed"), secondsFromNow: 3 * 86_400)
+    guard case .candidate = try SpoolReader(fixture.spool).look(.standing, FileName("feed"), at: .now()) else {
+      throw Unexpected(description: "it is not seen")
+    }
+    let outcome = try fixture.outcome("feed", from: .standing)
+    #expect(outcome.rejectedName == FileName("feed"), "\(outcome.label)")
+  }
+
+  /// Not that another worker was faster.
+  @Test(arguments: ["hold", "failed"])
+  func `a directory that is gone is told of`(directory: String) throws {
+    let fixture = try Fixture()
+    try writeFile(fixture.files.path("new/x"), Array((directory == "hold" ? text : "no job\n").utf8))
+    try writeFile(fixture.files.path("new/-x"), Array(text.utf8))
+    try writeFile(fixture.files.path("partial/x.part"), [1])
+    try #require(rmdir(fixture.files.path(directory)) == 0)
+    let error = #expect(throws: SpoolError.self) { try fixture.outcome("x", secondsLater: 100) }
+    #expect(error?.errno == .noSuchFileOrDirectory && error?.path.hasSuffix("/\(directory)") == true)
+    try #require(mkdir(fixture.files.path(directory), 0o700) == 0)
+    let origin: Directory = fixture.files.names("cur").isEmpty ? .new : .cur
+    let name = fixture.files.names(origin.rawValue).first { $0.hasPrefix("x") } ?? ""
+    let again = try fixture.outcome(name, from: origin, secondsLater: 100)
+    #expect(again.label.hasPrefix(directory == "hold" ? "claimed" : "rejected"), "\(again.label)")
+  }
+}
+
+/// What an attempt records that fails for a reason of this machine.
+@Suite struct LostWritesTests {
+  private func failure(_ network: NetworkOptions, _ kind: Call.Kind? = nil) throws -> (line: String, lostWrites: Bool) {
+    try WorkerLoop.alone { () async throws -> (String, Bool) in
+      let isReady = Switch()
+      let fixture = try Fixture(
+        hook: Probe { isReady.isOn && $0.kind == kind && $0.path == "partial/a.part" ? .fail(.ioError) : nil })
+      try writeFile(fixture.files.path("partial/a.part"), Array(repeating: 7, count: 1000))
+      let inode = try #require(try fixture.spool.status(.partial, FileName("a.part"))).inode
+      let journal = """
+        started: 2026-11-21T12:00:00Z attempt=1 worker=\(fixture.spool.owner.text) boot=boot-1 mirror=1
+        response: mirror=1 at=0 part=\(inode) size=2000 etag="\\"x\\""
+
+        """
+      try writeFile(fixture.files.path("partial/a"), Array("http://127.0.0.1:9/a\n\(journal)".utf8))
+      let claim = try fixture.claim("a", from: .partial, secondsLater: 100)
+      var options = WorkerOptions()
+      options.network = network
+      let environment = try JobEnvironment(fixture.spool, options) { _ in }
+      isReady.turnOn()
+      let attempt = Attempt(claim, id: 1, environment, firstURL: nil, checkOrder: { _ in AttemptEnd(.waiting) }) { _ in
+      }
+      _ = await attempt.run()
+      isReady.turnOff()
+      let text = try fixture.text("partial/a")
+      return (text.split(separator: "\n").last.map(String.init) ?? "", parsed(text).journal.data.lostWrites)
+    }
+  }
+
+  /// The data is resumed where it ends, without a copy.
+  @Test func `a file of the worker's that is away loses nothing`() throws {
+    var network = NetworkOptions()
+    network.netrc = "/nonexistent/netrc"
+    let (line, lostWrites) = try failure(network)
+    #expect(line.contains(" code=io ") && line.contains("cannot read /nonexistent/netrc"), "\(line)")
+    #expect(!lostWrites)
+  }
+
+  /// As with an fsync that fails, nobody knows what else of it is lost.
+  @Test(arguments: [Call.Kind.read, .write])
+  func `a call for the data that fails does`(kind: Call.Kind) throws {
+    let (line, lostWrites) = try failure(NetworkOptions(), kind)
+    #expect(line.contains(" code=io ") && line.contains(" lost=yes "), "\(line)")
+    #expect(lostWrites)
+  }
+}
