@@ -2,6 +2,7 @@
 the environment names the program. The calls are those that AriaNg, aria2p and browser extensions make."""
 
 import base64
+import errno
 import hashlib
 import http.client
 import json
@@ -16,8 +17,13 @@ import time
 import unittest
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from unittest import mock
 
 ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "contrib/aria2-rpc"))
+import jobs  # noqa: E402
+from methods import Methods  # noqa: E402
+
 PROGRAM = os.path.abspath(os.environ.get("SPOOLRUN", ROOT / ".build/release/spoolrun"))
 PATIENCE = 30 * int(os.environ.get("SPOOLRUN_TEST_PATIENCE", "1"))
 TOKEN = "a-token-of-the-tests"
@@ -298,6 +304,36 @@ class SteeringTests(Case):
         self.call("aria2.addUri", [f"{self.url}/404?key=new"], {"out": "x"})
         self.until("the other is tried", lambda: Origin.requests[-1][0] == "/404?key=new")
 
+    def test_a_failed_job_is_tried_again_with_every_line(self):
+        """A comment may forbid something, and `add` drops none of these lines as they are."""
+        request = ("# no secrets in the clear\n# signed by key\nurl:http://host.example/x?key=s3cret\n\npriority: high\n"
+                   "expires: 2020-01-01T00:00:00Z\noutput: x\n# complete\n")
+        failed = self.spool / "failed/x~2"
+        failed.write_bytes(request.encode() + b' failed:2026-11-27T12:00:00Z code=expired reason="caf\\xC3\\xA9"\nfai')
+        [told] = self.call("aria2.tellStopped", 0, 10)
+        self.assertEqual(told["errorMessage"], "expired: caf\xe9")
+        again = [uri["uri"] for uri in told["files"][0]["uris"]], self.call("aria2.getOption", told["gid"])
+        self.call("aria2.addUri", *again)
+        self.assertEqual((self.spool / "new/x~3").read_text(), request)
+        if os.geteuid() == 0:
+            os.chown(failed, 61002, 61002)
+            self.call("aria2.addUri", *again)
+            self.assertEqual((self.spool / "new/x~4").read_text(), request.replace("# signed by key\n", ""))
+            failed.write_text(request + "# x\n" * 17_000)
+            self.assertIn("64 KiB", self.refused("aria2.addUri", *again))
+
+    def test_a_receipt_and_a_failed_job_of_one_name(self):
+        for folder, line in (("done", "done: 2026-10-27T12:00:00Z output=x"), ("failed", "failed: 2026-10-28T12:00:00Z code=io")):
+            (self.spool / folder / "x").write_text(f"url: http://host.example/x\n{line}\n")
+        (self.spool / "partial/x.part").write_text("data")
+        [told] = self.call("aria2.tellStopped", 0, 10, ["gid", "status"])
+        self.assertEqual((told["status"], self.call("aria2.getGlobalStat")["numStopped"]), ("error", "1"))
+        self.call("aria2.removeDownloadResult", told["gid"])
+        self.assertTrue((self.spool / "done/archive/2026-10/x").exists())
+        self.assertTrue((self.spool / "failed/x").exists() and (self.spool / "partial/x.part").exists())
+        self.call("aria2.removeDownloadResult", told["gid"])
+        self.assertFalse((self.spool / "failed/x").exists() or (self.spool / "partial/x.part").exists())
+
     def test_to_the_front(self):
         gid = self.call("aria2.addUri", ["http://host.example/x"])
         self.assertEqual(self.call("aria2.changePosition", gid, 0, "POS_SET"), 0)
@@ -305,7 +341,7 @@ class SteeringTests(Case):
         self.assertIn("front", self.refused("aria2.changePosition", gid, 3, "POS_SET"))
 
     def test_subscriptions_and_jobs_of_others(self):
-        (self.spool / "hold/feed").write_text("url: https://host.example/feed\nevery: 1h\n")
+        (self.spool / "hold/feed").write_bytes(b"\xef\xbb\xbfurl:https://host.example/feed\n\tevery:1h\n")
         (self.spool / "standing").mkdir(exist_ok=True)
         (self.spool / "standing/news").write_text("url: https://host.example/news\nevery: 1h\n")
         (self.spool / "new/by hand").write_bytes(b"https://host.example/\xff\xe2\x80\xa8x\r\n")
@@ -389,6 +425,8 @@ class ProtocolTests(Case):
             status, answer = self.send(body)
             self.assertIn(status, (400, 404, 500), body[:80])
             self.assertIn("error", answer, body[:80])
+        for known in (b"NaN", b"-Infinity", b"1e999"):
+            self.assertIsNone(self.send(b'{"id": %s, "method": "system.listMethods"}' % known)[1]["id"])
         self.assertEqual(self.send(b"", {"Content-Length": str(3 << 20)})[0], 413)
         self.assertEqual(self.send(b"x", {"Transfer-Encoding": "chunked", "Content-Length": ""})[0], 411)
         self.assertEqual(self.send(b"{}", path="/rpc")[0], 404)
@@ -433,6 +471,45 @@ class ProtocolTests(Case):
             bridge.stderr.readline()
             bridge.terminate()
         self.assertEqual((made.stat().st_mode & 0o777, len(made.read_text()) > 30), (0o600, True))
+
+
+class FileTests(Case):
+    """In this process, where calls can be made to fail."""
+
+    def test_a_job_that_comes_meanwhile_is_not_replaced(self):
+        for name in ("tmp/draft", "new/x"):
+            (self.spool / name).write_text(name)
+        old, new = (os.fsencode(self.spool / name) for name in ("tmp/draft", "new/x"))
+        with mock.patch("jobs.renameat2", None), mock.patch("os.path.lexists", return_value=False):
+            self.assertRaises(FileExistsError, jobs.move, old, new)
+            self.assertEqual((self.spool / "new/x").read_text(), "new/x")
+            jobs.move(old, new + b"~2")
+        self.assertEqual([path.name for path in self.dropped()], ["x", "x~2"])
+
+    def test_a_metalink_is_dropped_whole_or_not_at_all(self):
+        files = "".join(f'<file name="{name}"><url>http://host.example/{name}</url></file>' for name in ("m1", "m2"))
+        metalink = base64.b64encode(f'<metalink xmlns="urn:ietf:params:xml:ns:metalink">{files}</metalink>'.encode())
+        spool = jobs.Spool(str(self.spool), PROGRAM, None)
+        drop = spool.drop
+
+        def full(name: bytes, *rest):
+            if name == b"m2":
+                raise OSError(errno.ENOSPC, "No space left on device", "m2")
+            return drop(name, *rest)
+        with mock.patch.object(spool, "drop", full):
+            with self.assertRaisesRegex(jobs.Refused, "No space"):
+                Methods(spool, TOKEN).call("aria2.addMetalink", [f"token:{TOKEN}", metalink.decode(), {"dir": "-x"}])
+        self.assertEqual(self.dropped(), [])
+
+    def test_of_a_strangers_file_little_is_kept(self):
+        path = self.spool / "new/x"
+        path.write_text("https://host.example/x\n" + "".join(f"a{number}: x\n" for number in range(100_000)))
+        [job] = jobs.Spool(str(self.spool), PROGRAM, None).jobs(["new"])
+        job.read()
+        self.assertEqual(job.keys, {"url": ["https://host.example/x"]})
+        if os.geteuid() == 0:
+            os.chown(path, 61002, 61002)
+            self.assertLess(len(job.contents()[0]), 70_000)
 
 
 # In CI nothing is left out.

@@ -7,5 +7,6 @@ import Testing
     let version = try #require(section.split(separator: " ").dropFirst().first)
     let printed = try await runTool([productPath("spoolrun"), "--version"]).output
     #expect(printed == "\(version)\n")
+    #expect(try await runTool(["\(SourceTree.root)/scripts/version"]).output.hasPrefix("\(version)"), "of packages")
   }
 }

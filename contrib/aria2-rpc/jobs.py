@@ -17,6 +17,8 @@ from pathlib import Path
 from urllib.parse import unquote
 
 MAXIMUM_TEXT = 4 << 20
+# spool(5), JOB FORMAT.
+MAXIMUM_REQUEST = 64 << 10
 # The order counts: of several jobs of one name, the first is the one that its GID means.
 FOLDERS = {"cur": "active", "urgent": "waiting", "new": "waiting", "partial": "waiting", "hold": "paused",
            "failed": "error", "done": "complete"}
@@ -30,8 +32,13 @@ CODES = {"timeout": 2, "http-404": 3, "http-410": 3, "unresolvable": 3, "stalled
 # spool(5), JOURNAL.
 JOURNAL = {b"requeued", b"urgent", b"relinked", b"started", b"response", b"checkpoint", b"cleared", b"interrupted",
            b"failed", b"verified", b"published", b"done", b"checked", b"seen"}
-FIELD = re.compile(r'([a-z0-9-]+)=("(?:[^"\\]|\\.)*"|\S*)')
-ESCAPE = re.compile(r'\\(x[0-9a-fA-F]{2}|.)')
+# The lines that are kept of a job, which may be a stranger's: those of the journal, and those of the request.
+TOLD = {b"started", b"response", b"verified", b"failed", b"done"}
+KEYS = {b"url", b"output", b"root", b"size", b"connections", b"every", *(key.encode() for key in DIGESTS.values())}
+FIELD = re.compile(rb'([a-z0-9-]+)=("(?:[^"\\]|\\.)*"|\S*)')
+# By such a line a job is from a signed list. It counts only in a file of the user whose workers write the journals.
+SIGNED = re.compile(rb"^[^#]*# signed by ")
+ESCAPE = re.compile(rb'\\(x[0-9a-fA-F]{2}|.)')
 renameat2 = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
 
 
@@ -51,9 +58,8 @@ def move(old: bytes, new: bytes) -> None:
         number = ctypes.get_errno()
         if number not in (errno.EINVAL, errno.ENOSYS):
             raise OSError(number, os.strerror(number), os.fsdecode(new))
-    if os.path.lexists(new):
-        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), os.fsdecode(new))
-    os.rename(old, new)
+    os.link(old, new)
+    os.unlink(old)
 
 
 @functools.lru_cache(maxsize=300_000)
@@ -72,11 +78,22 @@ def public(url: str) -> str:
     return found[1] + found[2] if found else ""
 
 
-def fields(value: str) -> dict[str, str]:
+def fields(value: bytes) -> dict[str, str]:
     """The fields of a journal line."""
-    def plain(found: re.Match) -> str:
-        return chr(int(found[1][1:], 16)) if len(found[1]) == 3 else found[1]
-    return {key: ESCAPE.sub(plain, text[1:-1]) if text.startswith('"') else text for key, text in FIELD.findall(value)}
+    def plain(found: re.Match) -> bytes:
+        return bytes.fromhex(found[1][1:].decode()) if len(found[1]) == 3 else found[1]
+    return {key.decode(): shown(ESCAPE.sub(plain, text[1:-1]) if text.startswith(b'"') else text)
+            for key, text in FIELD.findall(value)}
+
+
+def entry(line: bytes) -> tuple[bytes, bytes]:
+    """The key and the value of a job's line, as a worker reads it; `url` for a bare URL."""
+    line = line.removesuffix(b"\r").lstrip(b"\xef\xbb\xbf \t").rstrip(b" \t")
+    key, colon, value = line.partition(b":")
+    if not colon or key.startswith(b"#"):
+        return b"", b""
+    return (b"url", line) if value.startswith(b"//") else (key, value.lstrip(b" \t"))
+
 
 class Job:
     """A job as its file was at a moment."""
@@ -98,31 +115,35 @@ class Job:
         if stamp == self.stamp:
             return
         self.stamp, self.keys, self.journal = stamp, {}, {}
-        text = self.bytes()
-        # A journal that another user has written is not believed.
-        believed = self.status.st_uid == self.spool.owner
+        text, believed = self.contents()
         for line in text.split(b"\n"):
-            line = shown(line.removesuffix(b"\r"))
-            key, colon, value = line.partition(": ")
-            if colon and key in ("response", "verified", "failed", "interrupted", "done", "started"):
-                if believed:
-                    self.journal[key] = fields(value) | {"time": value.split(" ")[0]}
-                    if key == "started":
-                        self.journal.pop("failed", None)
-            elif colon and re.fullmatch(r"[a-z][a-z0-9@.-]*", key):
-                self.keys.setdefault(key, []).append(value.strip())
-            elif "://" in line and not line.startswith("#"):
-                self.keys.setdefault("url", []).append(line.split("\t")[0].strip())
+            key, value = entry(line)
+            if key in KEYS and value:
+                self.keys.setdefault(key.decode(), []).append(shown(value))
+            elif believed and key in TOLD:
+                self.journal[key.decode()] = fields(value) | {"time": shown(value.split(b" ")[0])}
+                if key == b"started":
+                    self.journal.pop("failed", None)
 
-    def bytes(self) -> bytes:
-        """Of a regular file: its owner may have put something else in its place."""
+    def contents(self) -> tuple[bytes, bool]:
+        """The text, and whether its journal is believed: one that another user has written is not."""
         path = self.spool.path(self.folder, self.file)
         with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as file:
-            return file.read(MAXIMUM_TEXT) if stat.S_ISREG(os.fstat(file.fileno()).st_mode) else b""
+            status = os.fstat(file.fileno())
+            believed = status.st_uid == self.spool.owner
+            # Its owner may have put something else in its place.
+            most = 0 if not stat.S_ISREG(status.st_mode) else MAXIMUM_TEXT if believed else MAXIMUM_REQUEST + 1
+            return file.read(most), believed
 
     def request(self) -> bytes:
-        """The text without the journal."""
-        return b"\n".join(line for line in self.bytes().split(b"\n") if line.partition(b": ")[0] not in JOURNAL)
+        """The text without the journal, nor what only its owner may say, and without a line that has no end."""
+        text, believed = self.contents()
+        lines = [line for line in text.split(b"\n")[:-1]
+                 if entry(line)[0] not in JOURNAL and (believed or not SIGNED.search(line))]
+        request = b"\n".join([*lines, b""])
+        if len(request if believed else text) > MAXIMUM_REQUEST:
+            raise Refused(f"{shown(self.name)} has more than 64 KiB")
+        return request
 
     @property
     def is_order(self) -> bool:
@@ -222,8 +243,7 @@ class Spool:
         """The options of the worker that started last."""
         try:
             files = sorted(Path(self.root, "workers").iterdir(), key=lambda file: file.stat().st_mtime)
-            text = files[-1].read_text(errors="replace")
-            return fields(next(line for line in text.split("\n") if line.startswith("options: ")))
+            return fields(next(line for line in files[-1].read_bytes().split(b"\n") if line.startswith(b"options: ")))
         except (OSError, IndexError, StopIteration):
             return {}
 
@@ -293,12 +313,17 @@ class Spool:
         return [job for folder in folders for job in self.listing(folder)
                 if folder not in ("hold", "failed") or self.text(job)]
 
-    def find(self, gid: str) -> Job:
+    def stopped(self) -> list[Job]:
+        """The jobs that have ended; none whose name, and so its GID, another one has by now."""
+        meant = {job.name: job for job in reversed(self.jobs([*FOLDERS]))}
+        return [job for job in meant.values() if job.folder in STOPPED]
+
+    def find(self, gid: str, folders=FOLDERS) -> Job:
         if not isinstance(gid, str):
             raise Refused("The GID is no text.", -32602)
         # A job that moves while the directories are read may be missed.
         for _ in range(3):
-            for folder in FOLDERS:
+            for folder in folders:
                 for job in self.listing(folder):
                     if job.gid == gid and (found := self.text(job)):
                         return found
@@ -330,7 +355,8 @@ class Spool:
             except FileNotFoundError:
                 pass
             self.run("add", "--spool", scratch, "--from", "-", *words, text=text)
-            jobs = [(os.fsencode(path.name), path.read_bytes()) for path in sorted(Path(scratch, "new").iterdir())]
+            paths = sorted(path for folder in ("urgent", "new") for path in Path(scratch, folder).iterdir())
+            jobs = [(os.fsencode(path.name), path.read_bytes()) for path in paths]
         if not jobs:
             raise Refused("there is nothing to download")
         return jobs
@@ -346,7 +372,8 @@ class Spool:
             file.write(text)
             file.flush()
             os.fsync(file.fileno())
-        stem, number = name[:170].decode("utf-8", "ignore").encode(), 1
+        stem = re.sub(rb"~[0-9]{1,9}$", b"", name)[:170].decode("utf-8", "ignore").encode()
+        number = 1
         while True:
             taken = any(os.path.lexists(self.path(each, name)) for each in [*FOLDERS, "standing"])
             if not taken and all(job.name != name for job in self.listing("cur")):

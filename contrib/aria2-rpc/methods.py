@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import contextlib
 import hmac
 import os
 import re
@@ -13,7 +14,7 @@ import threading
 import traceback
 from urllib.parse import quote
 
-from jobs import DIGESTS, STOPPED, WAITING, Job, Refused, Spool
+from jobs import DIGESTS, FOLDERS, WAITING, Job, Refused, Spool
 
 MAXIMUM_CALLS = 1000
 # Header fields of the browser's own connection, which the worker has no use for.
@@ -154,6 +155,8 @@ class Methods:
                     raise Refused("The parameters are wrong.", -32602) from None
                 traceback.print_exc()
                 raise Refused("Internal error.", -32603) from None
+            except RecursionError:
+                raise Refused("The parameters are nested too deeply.", -32602) from None
             except OSError as error:
                 raise Refused(f"{error.strerror}: {error.filename!r}") from None
             except (ValueError, KeyError, AttributeError, subprocess.SubprocessError):
@@ -194,12 +197,8 @@ class Methods:
         for failed in self.spool.jobs(["failed"]):
             # Clients try a job again so, with the URLs that they were told, which lack logins and queries.
             if job.keys["url"] == failed.urls and failed.path == job.path and self.repeats(lines, failed):
-                try:
-                    name, text = self.spool.checked(failed.request())[0]
-                except Refused:
-                    # It has failed because its text is wrong.
-                    continue
-                return self.begun(name, text, options)
+                # As it is: what reads a list would leave out comments, of which some forbid something.
+                return self.begun(failed.name, failed.request(), options)
         if not any(line.startswith(("overwrite", *DIGESTS.values())) for line in lines):
             if option(options, "auto-file-renaming") != "false":
                 text = self.renamed(job, text)
@@ -247,11 +246,20 @@ class Methods:
         refuse(options)
         if root or any(options.get(name) not in (None, "", "0", 0, []) for name in REFUSED_WITH_METALINK):
             raise Refused("options of a metalink are dir, below the output directory, and pause")
-        words = ["-o", f"{below}/"] if below else []
-        jobs = self.spool.checked(metalink, "--format", "metalink", *words)
-        # Their lists of pieces are in the other spool.
-        return [self.begun(name, b"".join(line for line in text.splitlines(True) if not line.startswith(b"pieces:")),
-                           options) for name, text in jobs]
+        words = [f"--output={below}/"] if below else []
+        gids = []
+        try:
+            for name, text in self.spool.checked(metalink, "--format", "metalink", *words):
+                # Their lists of pieces are in the other spool.
+                lines = [line for line in text.splitlines(True) if not line.startswith(b"pieces:")]
+                gids.append(self.begun(name, b"".join(lines), options))
+        except (OSError, Refused):
+            for gid in gids:
+                # A short one may be done already.
+                with contextlib.suppress(Refused, OSError):
+                    self.spool.steer(gid, "cancel", ["cur", *WAITING], "")
+            raise
+        return gids
 
     def call_addTorrent(self, *_):
         raise Refused("BitTorrent is not what spoolrun does")
@@ -283,12 +291,12 @@ class Methods:
         return self.part(self.spool.jobs(WAITING), offset, count, keys)
 
     def call_tellStopped(self, offset, count, keys=None):
-        jobs = sorted(self.spool.jobs(STOPPED), key=lambda job: job.status.st_mtime_ns)
+        jobs = sorted(self.spool.stopped(), key=lambda job: job.status.st_mtime_ns)
         return self.part(jobs, offset, count, keys)
 
     def call_getGlobalStat(self):
         active = [job for job in map(self.spool.text, self.spool.jobs(["cur"])) if job]
-        stopped = str(len(self.spool.jobs(STOPPED)))
+        stopped = str(len(self.spool.stopped()))
         return {"downloadSpeed": str(sum(self.spool.rate(job, job.lengths()[0]) for job in active)),
                 "uploadSpeed": "0", "numActive": str(len(active)), "numWaiting": str(len(self.spool.jobs(WAITING))),
                 "numStopped": stopped, "numStoppedTotal": stopped}
@@ -358,7 +366,9 @@ class Methods:
 
     def call_removeDownloadResult(self, gid):
         try:
-            job = self.spool.find(gid)
+            # Where a receipt and a failed job have one name, a client may mean either: the receipt first, which only
+            # goes to the archive.
+            job = self.spool.find(gid, ["done", *FOLDERS])
         except Refused:
             if self.spool.removed.pop(str(gid), None):
                 return "OK"

@@ -206,7 +206,7 @@ import Testing
   @Test(
     .enabled("python3") { try await Need.program("python3").isMet() },
     arguments: [
-      ("ena ena.tsv", "ERR1_2.fastq.gz", "https://ftp.sra.ebi.ac.uk/vol1/fastq/ERR1/ERR1_2.fastq.gz"),
+      ("ena accession=ERR1.tsv", "ERR1_2.fastq.gz", "https://ftp.sra.ebi.ac.uk/vol1/fastq/ERR1/ERR1_2.fastq.gz"),
       ("zenodo zenodo.json", "data set.zip", "https://zenodo.org/api/records/1/files/data%20set.zip/content"),
       ("pooch http://h/x pooch-registry.txt", "b.txt", "http://h/x/sub/b.txt"),
       (

@@ -31,4 +31,17 @@ import Testing
     }
     #expect(Set(scene.server.requests.map(\.target)).count == scene.server.requests.count, "none was fetched twice")
   }
+
+  @Test(.enabled("needs inotifywait") { try await Need.program("inotifywait").isMet() })
+  func `what stops the inotifywait loop stops its worker, too`() async throws {
+    let scene = try Scene()
+    try scene.spool.drop("slow", scene.server.url("/slow") + "\n")
+    let loop = try RunningCommand(
+      [SourceTree.contrib("spoolrun-inotify"), scene.spool.root], environment: scene.withProgramOnPath)
+    defer { kill(-loop.processID, SIGKILL) }
+    try await waitUntil("it is fetched") { scene.spool.names("partial").contains("slow.part") }
+    loop.send(signal: SIGTERM)
+    #expect(try await loop.result().status == .exited(143))
+    #expect(try isProcessGroupGone(loop.processID) && scene.spool.names("partial").contains("slow"))
+  }
 }

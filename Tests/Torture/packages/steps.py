@@ -161,16 +161,22 @@ class Steps:
         return spool
 
     def by_path(self) -> str:
-        """the path unit starts a run for a dropped job, and the run ends"""
+        """the path unit starts a run for a dropped job, an upgrade does not wait for it, and it ends"""
         self.machine.run("systemctl", "disable", "--now", "spoolrun")
         self.machine.run("systemctl", "enable", "--now", "spoolrun-once.path", "spoolrun-once.timer")
         self.drop("by-path", MIB)
         self.check_done("by-path", MIB)
         self.drop("urgent", MIB)
         self.check_done("urgent", MIB)
+        # An upgrade waits for no run, which may last for days.
+        self.begin("long", 60 * MIB)
+        self.install("/root/spoolrun-next.deb")
+        assert self.state("spoolrun-once.service") == "activating" and "long" not in self.listed(SPOOL, "done")
+        self.check_done("long", 60 * MIB)
+        self.install(self.package)
         wait("the run ends", lambda: self.state("spoolrun-once.service") == "inactive")
         self.machine.run("systemctl", "disable", "--now", "spoolrun-once.path", "spoolrun-once.timer")
-        return "done twice"
+        return "done three times"
 
     def of_user(self) -> str:
         """a user's worker goes on with what `get` was interrupted in"""
