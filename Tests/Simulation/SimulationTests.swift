@@ -244,6 +244,8 @@ import Testing
     (2_800_000_039_202, false),
     // It stands still while it looks, and the job has moved since it was seen.
     (3_101_000_033_062, false),
+    // A copy that has to give way gets a new name while its names are looked for.
+    (3_200_000_000_793, false),
     // The disk is full when an edit is about to give its claim back; the next edit has a claim of that name.
     (4483, false),
     // A power cut halves the claim of a job that was moved with the owner's suffix.

@@ -19,6 +19,8 @@ final class Process: @unchecked Sendable {
   /// It is about to replace a file by a rename, and cannot see whether that has just been moved: a known hole, if it
   /// stands still right then.
   var isReplacing = false
+  /// It has just done that: so many calls, in which it looks whether the file was moved, belong to it.
+  var looks = 0
   /// It has taken a job to `tmp/`, and looks whether to put it back: the same.
   var isTaking = false
   /// It got a signal to stop.
@@ -310,12 +312,14 @@ final class World: @unchecked Sendable {
     for index in process.fates.indices where process.fates[index].kind == .any || process.fates[index].kind == kind {
       process.fates[index].calls -= 1
     }
+    process.looks = max(0, process.looks - 1)
     guard let index = process.fates.firstIndex(where: { $0.calls <= 0 }) else { return 0 }
     let blow = process.fates.remove(at: index).blow
     switch blow {
     case .death: kill(process)
     case .powerCut: cutPower()
-    case .freeze where process.isReplacing || process.isTaking: process.fates.append(Fate(blow, after: 1))
+    case .freeze where process.isReplacing || process.isTaking || process.looks > 0:
+      process.fates.append(Fate(blow, after: 1))
     case .freeze(let seconds):
       tell("FROZEN for \(seconds) s")
       process.hadTrouble = true

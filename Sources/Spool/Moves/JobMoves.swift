@@ -78,16 +78,17 @@ extension JobMoves {
   /// it its name again.
   /// - Returns: false if it has had no name: somebody has moved it on and changed it, so the job goes on without `old`.
   private func withdraw(_ claim: Path, _ job: JobName, _ own: FileStatus) throws(SpoolError) -> Bool {
-    var isGone = false
-    for _ in 0..<50 {
+    var (isGone, looks) = (false, 0)
+    // It may get a name while the others are looked for, so one look in vain is not enough.
+    for _ in 0..<50 where looks < 2 {
       let names = try self.names(of: own, job)
       for name in names where try spool.remove(name, of: own) { isGone = true }
-      var isTaken = !names.isEmpty
-      for name in try spool.list(.tmp) where !isTaken {
-        isTaken = try spool.status(.tmp, name)?.isSameFile(as: own) ?? false
+      var isThere = !names.isEmpty
+      for name in try spool.list(.tmp) where !isThere {
+        isThere = try spool.status(.tmp, name)?.isSameFile(as: own) ?? false
       }
-      guard isTaken else { break }
-      Host.current.wait(milliseconds: 20)
+      looks = isThere ? 0 : looks + 1
+      if looks < 2 { Host.current.wait(milliseconds: 20) }
     }
     return try spool.remove(claim, of: own) || isGone
   }
