@@ -160,7 +160,7 @@ extension Attempt {
       plan: plan, data: data, environment: environment, hooks: hooks, signature: signature
     ) { [unowned self] in try await fetchSignature(plan.request) }
     let transfer = JobFetch(plan, resolver, data, environment, account, checkpointer, verification, attempt: id) {
-      [unowned self] in probation.begin(at: LoopExecutor.milliseconds())
+      [unowned self] in probation.begin(at: Host.current.awakeMilliseconds())
     }
     self.transfer = transfer
     defer { self.transfer = nil }
@@ -475,7 +475,7 @@ extension Attempt {
         if ownership != .ours { return stop(.notOurs(ownership)) }
       }
       // Also after a stop: a copy or a hook may run longer than the lease.
-      if now - lastHeartbeat >= Leases(claim.spool).heartbeatInterval {
+      if Leases(claim.spool).isBeatDue(since: lastHeartbeat, at: now) {
         lastHeartbeat = now
         try claim.heartbeat()
       }
@@ -486,7 +486,7 @@ extension Attempt {
         return
       }
       try data?.writePending()
-      if checkpointer.isAllowed, probation.isOver(at: now) {
+      if checkpointer.isAllowed, probation.isOver(at: Host.current.awakeMilliseconds()) {
         try claim.append(.cleared(.now()))
         log(Event("cleared", .info, job: name, Fields().with("deaths", probation.deaths)))
         reached(.cleared)
