@@ -183,8 +183,8 @@ internal import Transfer
     let spool = claim.spool
     try claim.append(
       .started(
-        .now(), attempt: attempt.account.number, worker: spool.owner, boot: spool.boot, mirror: 1, url: url.redacted,
-        afterFreeze: claim.formerOwner == .mayWake))
+        spool.now(), attempt: attempt.account.number, worker: spool.owner, boot: spool.boot, mirror: 1,
+        url: url.redacted, afterFreeze: claim.formerOwner == .mayWake))
     attempt.probation.begin(at: Host.current.awakeMilliseconds())
     let fields = Fields().with("attempt", attempt.account.number).with("at", 0).with("url", url.redacted)
     attempt.log(Event("started", .info, job: attempt.name, fields))

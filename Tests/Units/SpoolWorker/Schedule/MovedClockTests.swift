@@ -8,6 +8,23 @@ import Testing
 
 /// Clocks that are wrong, and machines that sleep.
 @Suite struct MovedClockTests {
+  /// Attempts and receipts have the time of the spool's clock, as files have, and not of this host's.
+  @Test func `a journal's times are the file system's`() throws {
+    let host = MovedHost()
+    host.set(by: -600)
+    let fixture = try Host.$current.withValue(host) { try Fixture(kind: .fuse) }
+    try writeFile(fixture.files.path("files/a"), Array("x".utf8))
+    try fixture.files.drop("a", "https://host/a\nsize: 1\ncrc32: 8cdc1683\n# complete\n")
+    let summary = try Host.$current.withValue(host) {
+      try WorkerLoop.alone { try await Worker(fixture.spool, WorkerOptions()) { _ in }.runOnce() }
+    }
+    #expect(summary.done == 1)
+    let text = try fixture.text("done/a")
+    let publication = Array(text.utf8).withUnsafeBytes { JobText($0) }.journal.publication
+    let receipt = try #require(publication.receiptTime)
+    #expect(abs(receipt.seconds - Timestamp.now().seconds) < 300, "\(text)")
+  }
+
   /// On the way to its next attempt.
   @Test func `a sleep is no standstill`() throws {
     let host = MovedHost()
