@@ -32,6 +32,7 @@ package final class Spool: Sendable {
   package let kind: FileSystemKind
   let agreedLease = Atomic(standardLease)
   let clockOffset = Atomic<Int64>(0)
+  let clockChanges = Mutex(ClockChanges())
   let touchesNeedTime = Atomic(false)
   /// The spool's file system has refused RENAME_NOREPLACE. It is not asked again: on a network file system the vain
   /// call costs three round trips.
@@ -576,7 +577,7 @@ extension Spool {
 /// For how long claims have not changed, as this worker has seen it: where each host sets the times of files by its own
 /// clock, nothing else shows for how long an owner has been silent. Pure.
 ///
-/// Times are by ``secondsSinceBoot()``.
+/// Times are in seconds for which the machine was awake.
 struct ClaimSights {
   private var seen: [FileName: (stamp: FileStatus.Stamp, since: Int64)] = [:]
   /// Maximum number of claims that are remembered; after that all begin anew.

@@ -14,6 +14,7 @@ extension Spool {
     if kind.isLocal { return }
     let (made, touched) = try clockOffsets(host: host)
     clockOffset.store(made, ordering: .relaxed)
+    clockChanges.withLock { $0.noteOffset(made) }
     touchesNeedTime.store(touched != 0, ordering: .relaxed)
   }
 
@@ -29,6 +30,24 @@ extension Spool {
     return (
       time.offset(from: before, to: now), touched.offset(from: time, to: time + max(0, now.seconds - before.seconds))
     )
+  }
+
+  /// When the clock was last set, as far as this process has seen it, in milliseconds of the host's clock that never
+  /// jumps.
+  package var clockSetAt: Int64 {
+    clockChanges.withLock { changes in
+      changes.look()
+      return changes.setAt
+    }
+  }
+
+  /// The same, or when the machine last woke up.
+  package var clockMovedAt: Int64 { max(clockSetAt, clockChanges.withLock { $0.wokeAt }) }
+
+  /// A time of this clock in milliseconds of the host's clock that never jumps. One from before the clock was set counts
+  /// as that moment, because how long before it was is not known.
+  package func moment(_ time: Timestamp) -> Int64 {
+    max(clockSetAt, Host.current.milliseconds() + (time.seconds - now().seconds) * 1000)
   }
 
   /// Sets the times of an open file to now, by the clock that sets the times of new files. On some file systems, such
@@ -47,6 +66,33 @@ extension Spool {
 
   /// The time by the clock that sets the times of this file system's files, which may be another machine's.
   package func fileSystemTime() throws(SpoolError) -> Timestamp { try fileSystemTimes(touches: false).made }
+}
+
+/// Notices that the clock was set, or that the machine slept: all heartbeats before seem to be as much older.
+struct ClockChanges {
+  private(set) var setAt = Int64.min / 2
+  private(set) var wokeAt = Int64.min / 2
+  private var last = read()
+  private var offset: Int64?
+
+  private static func read() -> (now: Int64, ahead: Int64, asleep: Int64) {
+    let host = Host.current
+    let now = host.milliseconds()
+    return (now, host.wallMilliseconds() - now, now - host.awakeMilliseconds())
+  }
+
+  mutating func look() {
+    let found = Self.read()
+    if abs(found.ahead - last.ahead) > 1000 { setAt = found.now }
+    if found.asleep - last.asleep > 1000 { wokeAt = found.now }
+    last = found
+  }
+
+  /// - Parameter offset: see ``Spool/learnClock(host:)``, which may be a second off.
+  mutating func noteOffset(_ offset: Int64) {
+    if let last = self.offset, abs(offset - last) > 1 { setAt = Host.current.milliseconds() }
+    self.offset = offset
+  }
 }
 
 extension Timestamp { package static func now() -> Timestamp { Timestamp(seconds: Host.current.now()) } }

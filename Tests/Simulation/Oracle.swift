@@ -87,6 +87,19 @@ final class Oracle {
     holders[id] = Holder(process: process, began: began, lastSign: since)
   }
 
+  /// What a worker that lives and was never stopped has locked is not taken over, however clocks jump.
+  func checkOwner(_ changes: [SimulatedDisk.Change]) {
+    guard changes.count == 2, let inode = changes[1].inode, let taker = world.thread?.process,
+      changes.allSatisfy({ $0.directory === directory(.cur) }),
+      let owner = ClaimName(FileName(changes[0].name))?.owner?.process, owner != Int32(taker.number),
+      let process = world.living("worker").first(where: { Int32($0.number) == owner }), !process.hadTrouble,
+      world.disk.isLocked(inode, by: process.number), let id = id(of: inode),
+      // It cannot know of a jump before it began, and the owner has not noticed it yet.
+      !(taker.began >= world.jumpedAt && world.disk.clock - world.jumpedAt < 30_000_000_000)
+    else { return }
+    blame(id, "was taken from \(process.name), which lives")
+  }
+
   func letGo(_ bytes: [UInt8]) { if let id = Self.id(in: bytes) { holders[id] = nil } }
 
   /// A worker gives a job that it takes a name that no older job has.
@@ -98,7 +111,7 @@ final class Oracle {
     else { return }
     for directory in [Directory.partial, .hold, .failed] {
       guard let other = self.directory(directory)?.entries[name]?.inode, other !== taken else { continue }
-      if world.disk.clock - other.changed > 20_000_000_000 { blame(id, "got the name of another job") }
+      if world.disk.time - other.changed > 20_000_000_000 { blame(id, "got the name of another job") }
     }
   }
 

@@ -70,8 +70,11 @@ final class SimulatedDisk {
   private var unflushed: [UInt64: Inode] = [:]
   /// Calls that change names, oldest first, which a power cut can still undo. One call's changes stay together.
   private var pending: [[Change]] = []
-  /// Nanoseconds since the epoch.
+  /// Nanoseconds since the epoch. It never jumps.
   var clock: Int64 = 1_800_000_000_000_000_000
+  /// Nanoseconds by which the wall clock was set, and the time that files get by it.
+  var ahead: Int64 = 0
+  var time: Int64 { clock + ahead }
   /// Bytes that still fit.
   var room = 1 << 40
   /// What a power cut leaves of changes of names.
@@ -160,7 +163,7 @@ final class SimulatedDisk {
         inode.links += 1
         if inode.type == S_IFDIR { inode.parent = directory }
       }
-      (directory.modified, directory.changed) = (clock, clock)
+      (directory.modified, directory.changed) = (time, time)
     }
     pending.append(changes)
     onTrace(Self.text(changes))
@@ -184,7 +187,7 @@ final class SimulatedDisk {
 
   private func make(_ type: mode_t, _ permissions: mode_t, in directory: Inode, as name: [UInt8]) -> Inode {
     lastNumber += 1
-    let inode = Inode(lastNumber, type, permissions & 0o7777, at: clock)
+    let inode = Inode(lastNumber, type, permissions & 0o7777, at: time)
     inode.links = 0
     apply([Change(directory: directory, name: name, inode: inode)])
     if type == S_IFDIR { inode.links += 1 }
@@ -207,7 +210,7 @@ final class SimulatedDisk {
     let (place, name) = try parent(toDirectory, to)
     guard let name, place.entries[name] == nil else { throw fail(EEXIST) }
     if inode.type == S_IFDIR { throw fail(EPERM) }
-    inode.changed = clock
+    inode.changed = time
     apply([Change(directory: place, name: name, inode: inode)])
   }
 
@@ -216,7 +219,7 @@ final class SimulatedDisk {
     guard let name else { throw fail(EISDIR) }
     guard let inode = place.entries[name]?.inode else { throw fail(ENOENT) }
     if inode.type == S_IFDIR { throw fail(EISDIR) }
-    inode.changed = clock
+    inode.changed = time
     apply([Change(directory: place, name: name, inode: nil)])
   }
 
@@ -237,7 +240,7 @@ final class SimulatedDisk {
     case .withoutReplacing: break
     case .exchanging:
       guard let other else { throw fail(ENOENT) }
-      for each in [inode, other] { each.changed = clock }
+      for each in [inode, other] { each.changed = time }
       if other === inode { return }
       return apply(
         [
@@ -250,9 +253,9 @@ final class SimulatedDisk {
         throw fail(other.type == S_IFDIR ? EISDIR : ENOTDIR)
       }
       if let other, !other.entries.isEmpty { throw fail(ENOTEMPTY) }
-      other?.changed = clock
+      other?.changed = time
     }
-    inode.changed = clock
+    inode.changed = time
     apply(
       [
         Change(directory: source, name: sourceName, inode: nil),
@@ -338,6 +341,10 @@ final class SimulatedDisk {
     return file
   }
 
+  func isLocked(_ inode: Inode, by process: Int) -> Bool {
+    open.values.contains { $0.inode === inode && $0.process == process && $0.lock != LOCK_UN }
+  }
+
   /// flock(2), LOCK_NB.
   func lock(_ number: Int32, _ operation: Int32) throws(Failure) {
     let file = try file(number)
@@ -395,7 +402,7 @@ final class SimulatedDisk {
     inode.bytes.replaceSubrange(offset..<offset + bytes.count, with: bytes)
     unflushed[inode.number] = inode
     if !inode.lost.isEmpty { inode.keepLost(outside: offset..<offset + bytes.count) }
-    (inode.modified, inode.changed) = (clock, clock)
+    (inode.modified, inode.changed) = (time, time)
     if inode.isRewritten, inode.bytes.count >= inode.durableBytes.count {
       inode.isRewritten = false
       onRewrite()
@@ -414,7 +421,7 @@ final class SimulatedDisk {
     room += gone
     inode.isRewritten = length == 0 && !inode.durableBytes.isEmpty
     unflushed[inode.number] = inode
-    (inode.modified, inode.changed) = (clock, clock)
+    (inode.modified, inode.changed) = (time, time)
   }
 
   /// The next entries, at most `most`.

@@ -255,12 +255,12 @@ final class SimulatedKernel: Kernel, @unchecked Sendable {
   override func setDirect(_ file: Int32) -> Int32 { 0 }
   override func closeCopy(_ file: Int32) -> Int32 { 0 }
   override func touch(_ file: Int32) -> Int32 {
-    setTimes(file, disk.clock / 1_000_000_000, Int(disk.clock % 1_000_000_000))
+    setTimes(file, disk.time / 1_000_000_000, Int(disk.time % 1_000_000_000))
   }
   override func setTimes(_ file: Int32, _ seconds: Int64, _ nanoseconds: Int) -> Int32 {
     step(true) { () throws(SimulatedDisk.Failure) in
       let inode = try disk.file(file).inode
-      (inode.modified, inode.changed) = (seconds * 1_000_000_000 + Int64(nanoseconds), disk.clock)
+      (inode.modified, inode.changed) = (seconds * 1_000_000_000 + Int64(nanoseconds), disk.time)
       disk.tell(IN_ATTRIB, of: try disk.file(file))
       return 0
     }

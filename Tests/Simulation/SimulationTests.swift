@@ -121,6 +121,18 @@ import Testing
         jobs += 4
       }
       if world.isChance(1, in: 3) { play.cancel(1, gestures: 3) }
+      // As those with programs.
+      if isWhole, kind.isLocal, seed % 8 == 7 {
+        for _ in 0..<world.random(0...3) {
+          world.start("clock") { _, _ in
+            Host.current.wait(milliseconds: world.random(1...world.pick([3000, 60_000])))
+            let isAsleep = world.isChance(1, in: 3)
+            world.jump(
+              seconds: world.pick(isAsleep ? [70, 1200, 90_000] : [70, 300, 300, 7 * 86_400, -300, -7 * 86_400]),
+              asleep: isAsleep)
+          }
+        }
+      }
       if world.isChance(1, in: 2) {
         world.start("power") { _, _ in
           if isWhole, world.isChance(1, in: 2) {

@@ -154,6 +154,7 @@ struct WholeWorkers {
 
   private func look(_ changes: [SimulatedDisk.Change]) {
     programs?.look(changes)
+    oracle.checkOwner(changes)
     for change in changes {
       guard let inode = change.inode, inode.type == S_IFREG else { continue }
       if change.directory === files, let number = Int(String(decoding: change.name, as: UTF8.self)) {

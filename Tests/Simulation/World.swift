@@ -14,6 +14,8 @@ final class Process: @unchecked Sendable {
   /// Owns the files that it makes.
   var user = geteuid()
   var isDead = false
+  /// By the disk's clock.
+  fileprivate(set) var began: Int64 = 0
   /// Whether it was ever stopped, or a call of it failed.
   fileprivate(set) var hadTrouble = false
   /// It is about to replace a file by a rename, and cannot see whether that has just been moved: a known hole, if it
@@ -215,6 +217,7 @@ final class World: @unchecked Sendable {
 
   private func begin(_ process: Process, _ body: @escaping (Process, System) -> Void) {
     processes.append(process)
+    process.began = disk.clock
     let system = System(kernel: SimulatedKernel(self, process))
     startThread(process) {
       body(process, system)
@@ -258,6 +261,16 @@ final class World: @unchecked Sendable {
     boots += 1
     wasCut = true
   }
+
+  /// The wall clock of a spool's only host is set, or the host sleeps.
+  func jump(seconds: Int, asleep isAsleep: Bool) {
+    let time = Int64(seconds) * 1_000_000_000
+    if isAsleep { (disk.clock, asleep) = (disk.clock + time, asleep + time) } else { disk.ahead += time }
+    jumpedAt = disk.clock
+    tell(isAsleep ? "SLEPT \(seconds) s" : "THE CLOCK IS SET by \(seconds) s")
+  }
+  private(set) var jumpedAt = Int64.min / 2
+  fileprivate private(set) var asleep: Int64 = 0
 
   private func goOn() {
     guard let next = next() else {
@@ -382,10 +395,10 @@ final class SimulatedHost: Host, @unchecked Sendable {
     (self.world, self.process, self.ahead) = (world, process, ahead)
   }
 
-  override func now() -> Int64 { world.time(of: process) / 1_000_000_000 + ahead }
-  override func wallMilliseconds() -> Int64 { world.time(of: process) / 1_000_000 + ahead * 1000 }
+  override func now() -> Int64 { (world.time(of: process) + world.disk.ahead) / 1_000_000_000 + ahead }
+  override func wallMilliseconds() -> Int64 { (world.time(of: process) + world.disk.ahead) / 1_000_000 + ahead * 1000 }
   override func milliseconds() -> Int64 { world.time(of: process) / 1_000_000 - 1_700_000_000_000 }
-  override func asleepMilliseconds() -> Int64 { 0 }
+  override func awakeMilliseconds() -> Int64 { milliseconds() - world.asleep / 1_000_000 }
   override func wait(milliseconds: Int) { world.wait(process, milliseconds: milliseconds) }
   override var takesTurns: Bool { true }
   /// In the end nothing is to be late.

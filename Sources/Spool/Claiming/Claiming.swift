@@ -201,7 +201,7 @@ extension Claims {
     guard let defect = judgement.defect else {
       // A copy whose last line is torn has no such line.
       if isCopied, lines.isEmpty, claim.origin == .urgent, !text.isMarkedUrgent {
-        try claim.append(.urgent(.now()))
+        try claim.append(.urgent(spool.now()))
       }
       return .claimed(claim)
     }
@@ -234,7 +234,7 @@ extension Claims {
   /// The lines of the journal that say how the job came.
   private func arrival(_ candidate: LockedJob, _ text: JobText) -> [UInt8] {
     guard candidate.origin.takesNewJobs else { return [] }
-    let now = Timestamp.now()
+    let now = spool.now()
     let requeued = text.journal.isEmpty ? "" : JournalLine.requeued(now).text
     let urgent = candidate.origin == .urgent && !text.isMarkedUrgent ? JournalLine.urgent(now).text : ""
     return Array((requeued + urgent).utf8)

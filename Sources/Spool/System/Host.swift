@@ -17,10 +17,8 @@ package class Host: @unchecked Sendable {
   /// It also counts the time that the machine slept, and never jumps.
   package func milliseconds() -> Int64 { Self.milliseconds(of: CLOCK_BOOTTIME) }
 
-  /// How much of it the machine slept.
-  package func asleepMilliseconds() -> Int64 {
-    Self.milliseconds(of: CLOCK_BOOTTIME) - Self.milliseconds(of: CLOCK_MONOTONIC)
-  }
+  /// The same without the time that the machine slept: for limits of what goes on only while it is awake.
+  package func awakeMilliseconds() -> Int64 { Self.milliseconds(of: CLOCK_MONOTONIC) }
 
   package func wait(milliseconds: Int) { usleep(UInt32(milliseconds * 1000)) }
 

@@ -14,10 +14,18 @@ package struct Leases {
 
   /// Whether a lease has passed without a heartbeat.
   /// - Parameter beat: the last one, in seconds since the epoch.
-  package func isOver(since beat: Int64, now: Timestamp) -> Bool { beat + length <= now.seconds }
+  package func isOver(since beat: Int64, now: Timestamp) -> Bool { beat + length <= now.seconds && !areBeatsLate }
+
+  /// Whether the clock was set, or the machine slept, so lately that who lives may have given no sign of life since.
+  package var areBeatsLate: Bool { Host.current.milliseconds() - spool.clockMovedAt < heartbeatInterval }
 
   /// Milliseconds between two heartbeats of a claim.
   package var heartbeatInterval: Int64 { min(30_000, length * 500) }
+
+  /// Whether it is time for a heartbeat: also at once when the last one seems older than it is.
+  package func isBeatDue(since last: Int64, at now: Int64) -> Bool {
+    now - last >= heartbeatInterval || last < spool.clockMovedAt
+  }
 }
 
 /// What a worker may conclude from a lock, from a heartbeat, and from a process id.
@@ -106,9 +114,9 @@ extension Leases {
     return silence >= length ? nil : now.seconds + length - silence
   }
 
-  /// Seconds since this worker first saw the claim as it is.
+  /// Seconds since this worker first saw the claim as it is, without the machine's sleep.
   func silence(of claim: FileName, _ status: FileStatus) -> Int64 {
-    spool.sights.withLock { $0.silence(of: claim, status.stamp, at: secondsSinceBoot()) }
+    spool.sights.withLock { $0.silence(of: claim, status.stamp, at: Host.current.awakeMilliseconds() / 1000) }
   }
 
   /// Whether the owner of a claim has given no sign of life for a lease and still has its lock, so it was stopped and

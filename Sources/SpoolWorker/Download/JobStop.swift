@@ -72,7 +72,7 @@ extension Claim {
       let mark = text.journal.data.softMark ?? .zero
       do throws(SpoolError) {
         let broken = text.journal.data.brokenFrom
-        try append(.interrupted(.now(), attempt: 1, mark: mark, fetched: 0, broken: broken, reason: reason))
+        try append(.interrupted(spool.now(), attempt: 1, mark: mark, fetched: 0, broken: broken, reason: reason))
       } catch  where error.isLackOfSpace {
         // The move needs no space.
       }

@@ -13,7 +13,7 @@ internal import Transfer
   let claim: Claim
   let id: UInt64
   let environment: JobEnvironment
-  let account = AttemptAccount()
+  let account: AttemptAccount
   let hookStop = ChildStop()
   private(set) lazy var hooks = environment.hooks(of: claim.spool, hookStop)
   private(set) lazy var checkpointer = Checkpointer(claim, environment) { [unowned self] in
@@ -39,6 +39,7 @@ internal import Transfer
   ) {
     (self.claim, self.id, self.environment, self.checkOrder) = (claim, id, environment, checkOrder)
     (self.firstURL, self.reached) = (firstURL, reached)
+    account = AttemptAccount(began: claim.spool.now())
     trust = claim.isTakenOver ? .doubtful : .sound
     probation = Probation(
       deaths: claim.history.attempts.deaths(askedBy: claim.spool.owner, isLastFrozen: claim.formerOwner == .mayWake),
@@ -133,7 +134,7 @@ extension Attempt {
     // A failed fsync has lost journal lines, or may have done so in a worker that died before it recorded the failure.
     if claim.isTakenOver || journal.data.lostWrites { try claim.renew() }
     // Otherwise the claim already contains this line.
-    if isRequeued, !claim.isRequeueNoted { try claim.append(.requeued(.now())) }
+    if isRequeued, !claim.isRequeueNoted { try claim.append(.requeued(claim.spool.now())) }
     if probation.deaths > 0 { log(Event("suspected", .info, job: name, Fields().with("deaths", probation.deaths))) }
     return isRequeued
   }
@@ -160,7 +161,7 @@ extension Attempt {
       plan: plan, data: data, environment: environment, hooks: hooks, signature: signature
     ) { [unowned self] in try await fetchSignature(plan.request) }
     let transfer = JobFetch(plan, resolver, data, environment, account, checkpointer, verification, attempt: id) {
-      [unowned self] in probation.begin(at: LoopExecutor.milliseconds())
+      [unowned self] in probation.begin(at: Host.current.awakeMilliseconds())
     }
     self.transfer = transfer
     defer { self.transfer = nil }
@@ -409,8 +410,8 @@ extension Attempt {
     do throws(SpoolError) {
       try claim.append(
         .interrupted(
-          .now(), attempt: account.number, mark: data?.isStale == true ? nil : mark, fetched: account.fetched,
-          broken: broken, lostWrites: hasLostWrites, reason: reason))
+          claim.spool.now(), attempt: account.number, mark: data?.isStale == true ? nil : mark,
+          fetched: account.fetched, broken: broken, lostWrites: hasLostWrites, reason: reason))
     } catch  where error.isLackOfSpace {
       // The move needs no space. Without the line the next attempt only has to read more of the data, but it must not
       // find data that a failed fsync lost.
@@ -466,7 +467,7 @@ extension Attempt {
         if ownership != .ours { return stop(.notOurs(ownership)) }
       }
       // Also after a stop: a copy or a hook may run longer than the lease.
-      if now - lastHeartbeat >= Leases(claim.spool).heartbeatInterval {
+      if Leases(claim.spool).isBeatDue(since: lastHeartbeat, at: now) {
         lastHeartbeat = now
         try claim.heartbeat()
       }
@@ -477,8 +478,8 @@ extension Attempt {
         return
       }
       try data?.writePending()
-      if checkpointer.isAllowed, probation.isOver(at: now) {
-        try claim.append(.cleared(.now()))
+      if checkpointer.isAllowed, probation.isOver(at: Host.current.awakeMilliseconds()) {
+        try claim.append(.cleared(claim.spool.now()))
         log(Event("cleared", .info, job: name, Fields().with("deaths", probation.deaths)))
         reached(.cleared)
       }
@@ -522,7 +523,7 @@ extension Attempt {
       let facts = environment.facts(plan, payload.size, payload.digests, in: claim.spool)
       switch await hooks.run(.deliver, job: name, facts) {
       case nil: return nil
-      case .yes: return .now()
+      case .yes: return claim.spool.now()
       case .no(let reason), .nothing(let reason):
         throw environment.failure(.deliver, "the deliver hook failed: \(reason)")
       }
@@ -536,7 +537,7 @@ extension Attempt {
     let noted = claim.history.publication.undelivered?.place
     // Failed deliveries are counted from this line on. Where data was opened, `started:` has ended an earlier one.
     if data == nil, noted == [plan.output.text.exact, directory?.exact] { return }
-    try claim.append(.published(.now(), output: plan.output.text, directory: directory))
+    try claim.append(.published(claim.spool.now(), output: plan.output.text, directory: directory))
     try await claim.makeDurable(environment.durable)
     log(Event("published", .info, job: name, Fields().with("output", plan.output.text)))
   }
@@ -564,7 +565,7 @@ extension Attempt {
   private func tellGivenUp(_ job: FileName, _ record: Fields) async {
     reached(.transferred)
     let began = claim.history.attempts.firstStarted ?? account.began
-    let seconds = max(0, Timestamp.now().seconds - began.seconds)
+    let seconds = max(0, claim.spool.now().seconds - began.seconds)
     await environment.tellFailed(job, record, of: claim.text.request, seconds: seconds, hooks)
   }
 

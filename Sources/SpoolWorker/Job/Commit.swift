@@ -38,7 +38,7 @@ internal import SystemPackage
     if !spool.kind.ordersNames { try await claim.makeDurable(durable) }
     try await part.makeDurable(durable)
     let verified = Journal.Verified(part.mark, part: part.inode, unproven: unproven, signed: signed)
-    try claim.append(.verified(.now(), verified))
+    try claim.append(.verified(spool.now(), verified))
     guard try await name(part, verified) else {
       // Another job, or a worker that took this one for dead, may have published the same content first.
       guard let existing = try await acceptExisting(part, fetched: verified) else { throw await conflict() }
@@ -95,7 +95,7 @@ internal import SystemPackage
       }
       // Recovery has to look for the copy's inode.
       try claim.append(
-        .verified(.now(), .init(whole, part: copy.inode(), unproven: verified.unproven, signed: verified.signed)))
+        .verified(spool.now(), .init(whole, part: copy.inode(), unproven: verified.unproven, signed: verified.signed)))
       // Two file systems write in no common order. Without this line, recovery would not recognize a payload that was
       // published just before a power cut.
       try await claim.makeDurable(durable)
@@ -132,7 +132,7 @@ internal import SystemPackage
     let journal = claim.history
     if !mayHaveReceipt || journal.publication.receipt == nil {
       let delivered = try await deliver(payload)
-      let now = Timestamp.now()
+      let now = spool.now()
       account.end(now, since: journal.attempts.firstStarted)
       account.fetchedInAll = journal.traffic.fetched &+ account.fetched
       try claim.append(
@@ -248,7 +248,7 @@ internal import SystemPackage
     let verified = Journal.Verified(
       mark, part: existing.status.inode, unproven: unproven, signed: known?.signed,
       isOthers: !isOwn && journal.publication.own?.part != status.inode)
-    try claim.append(.verified(.now(), verified))
+    try claim.append(.verified(spool.now(), verified))
     try await sync(place)
     try await finish(verified, existing: !isOwn, part)
     return verified

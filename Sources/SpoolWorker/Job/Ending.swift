@@ -97,7 +97,8 @@ struct AttemptEnd {
 final class AttemptAccount {
   /// Counted from 1 since the job last was in `new/`; 0 before it is known.
   var number = 0
-  let began = Timestamp.now()
+  /// By the spool's clock.
+  let began: Timestamp
   private let beganAt = LoopExecutor.milliseconds()
   /// From the begin of the first attempt to the receipt.
   private(set) var milliseconds: Int64 = 0
@@ -114,6 +115,8 @@ final class AttemptAccount {
   /// The length of the data when the attempt opened it, and when it closed it.
   var lengthAtStart: UInt64 = 0
   var lengthAtEnd: UInt64 = 0
+
+  init(began: Timestamp) { self.began = began }
 
   /// Takes the time until the receipt.
   /// - Parameter first: when the first attempt began, in whole seconds; nil if this one is the first.

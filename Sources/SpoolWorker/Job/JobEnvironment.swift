@@ -101,7 +101,7 @@ internal import Transfer
   /// - Parameter known: since when there is the job, in seconds since the epoch.
   func patience(of request: JobRequest, knownSince known: Int64?) -> ServerRests.Patience {
     let now = LoopExecutor.milliseconds()
-    let since = known.map { now - max(0, spool.now().seconds - $0) * 1000 } ?? now
+    let since = known.map { min(now, spool.moment(Timestamp(seconds: $0))) } ?? now
     let seconds = request.patience ?? options.defaults.patience ?? options.patience
     return ServerRests.Patience(since: since, milliseconds: Int64(seconds) * 1000)
   }

@@ -166,7 +166,7 @@ internal import Transfer
 
   private func begin(_ mirror: MirrorURL) throws(SpoolError) {
     let (url, spool) = (mirror.parts.redacted, data.claim.spool)
-    let now = Timestamp.now()
+    let now = spool.now()
     // Patience counts from here, and a claim changes the file's times.
     let dropped = data.claim.origin.takesNewJobs ? data.claim.knownSince : nil
     try data.claim.append(

@@ -107,16 +107,16 @@ struct ChildProcess: Sendable {
   private func collect(_ child: any Child, mayBeTold: Bool) throws(Errno) -> Outcome {
     var mayBeTold = mayBeTold
     var isTold = false
-    var deadline = LoopExecutor.milliseconds() + Int64(mayBeTold ? seconds : min(seconds, Self.grace)) * 1000
+    var deadline = Host.current.awakeMilliseconds() + Int64(mayBeTold ? seconds : min(seconds, Self.grace)) * 1000
     var status: Int32?
     var isKilled = false
     while true {
       if mayBeTold, stop.isRequested {
         (mayBeTold, isTold) = (false, true)
-        deadline = min(deadline, LoopExecutor.milliseconds() + Int64(Self.grace) * 1000)
+        deadline = min(deadline, Host.current.awakeMilliseconds() + Int64(Self.grace) * 1000)
         child.send(SIGTERM)
       }
-      let left = deadline - LoopExecutor.milliseconds()
+      let left = deadline - Host.current.awakeMilliseconds()
       if left <= 0 {
         isKilled = true
         child.send(SIGKILL)

@@ -28,6 +28,8 @@ internal import SystemPackage
   private var others: OtherWorkers
   /// A job could not be claimed for lack of space, and none has been claimed since.
   private var isFullTold = false
+  /// Seconds between two looks at a claim while heartbeats may be late.
+  private static let pause: Int64 = 5
 
   init(_ spool: Spool, _ environment: JobEnvironment, _ account: RunAccount, _ claims: ClaimReader) {
     (self.spool, self.environment, self.account) = (spool, environment, account)
@@ -41,7 +43,7 @@ internal import SystemPackage
     if let needed = choice.peek.needed, let shortage = environment.space.shortage(of: needed) {
       return .lacksSpace(shortage)
     }
-    if candidate.origin == .cur, clock.hasJustWoken() { return .due(at: spool.now().seconds + ClaimClock.waking) }
+    if candidate.origin == .cur, Leases(spool).areBeatsLate { return .due(at: spool.now().seconds + Self.pause) }
     let outcome: ClaimOutcome
     var changed: JobText?
     do throws(SpoolError) {
@@ -151,23 +153,10 @@ internal import SystemPackage
 private struct ClaimClock {
   private let spool: Spool
   private var read = LastAnswer<String?, Timestamp>()
-  /// How long the machine has slept since it booted, and when this was seen to grow, in milliseconds.
-  private var asleep = Host.current.asleepMilliseconds()
-  private var wokeAt: Int64 = .min / 2
   /// In milliseconds.
   private static let validity: Int64 = 1000
 
-  /// Seconds after a sleep of the machine in which the owners of claims may still wake up.
-  static let waking: Int64 = 5
-
   init(_ spool: Spool) { self.spool = spool }
-
-  /// Whether the machine has just slept. Then all its workers seem to have been silent for as long.
-  mutating func hasJustWoken() -> Bool {
-    let (now, asleep) = (LoopExecutor.milliseconds(), Host.current.asleepMilliseconds())
-    if asleep - self.asleep > 1000 { (self.asleep, wokeAt) = (asleep, now) }
-    return now - wokeAt < Self.waking * 1000
-  }
 
   mutating func now(for candidate: Candidate) throws(SpoolError) -> Timestamp {
     let now = spool.now()
@@ -178,7 +167,10 @@ private struct ClaimClock {
     // Old by any clock that is not wrong by hours.
     if candidate.origin.takesNewJobs, candidate.modified + 86_400 < now.seconds { return now }
     return try read.answer(to: nil, at: LoopExecutor.milliseconds(), for: Self.validity) {
-      () throws(SpoolError) in try spool.fileSystemTime()
+      () throws(SpoolError) in
+      // So that it is noticed if that clock was set.
+      try spool.learnClock()
+      return spool.now()
     }
   }
 }

@@ -169,12 +169,10 @@ final class PresenceKeeper {
     max(0, beatAt + Leases(spool).heartbeatInterval - now, lookedAt + Self.pause - now)
   }
 
-  private func isBeatDue(at now: Int64, in spool: Spool) -> Bool { now - beatAt >= Leases(spool).heartbeatInterval }
-
   /// - Returns: whether there is a ``problem`` that is new.
   func say(_ report: WorkerReport, in spool: Spool, at now: Int64) -> Bool {
     lookedAt = now
-    guard isBeatDue(at: now, in: spool) || report != said else { return false }
+    guard Leases(spool).isBeatDue(since: beatAt, at: now) || report != said else { return false }
     (beatAt, said) = (now, report)
     let isKnown = problem != nil
     do throws(SpoolError) {

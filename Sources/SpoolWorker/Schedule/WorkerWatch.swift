@@ -33,7 +33,7 @@ extension Worker {
         if options.endsWhenDone, error.errno == .noSuchFileOrDirectory { throw error }
         try self.endure(error, &outage, at: now)
       }
-      if options.endsWhenDone, try self.isOver(&end, at: now) { return nil }
+      if options.endsWhenDone, try self.isOver(&end, at: Host.current.awakeMilliseconds()) { return nil }
       if self.successor != nil { return 0 }
       let scheduler = self.dispatcher.scheduler
       if self.dispatcher.canGoOn { return 0 }
@@ -46,7 +46,7 @@ extension Worker {
       let beat = max(self.account.presence.untilBeat(at: now, in: spool), self.untilTick(at: now))
       let most = min(
         scheduler.untilPass(at: now), outage.nextLook - now, scheduler.untilDue(at: now, spool.now().seconds))
-      return min(most, beat, end.nextLook(at: now))
+      return min(most, beat, end.nextLook(at: Host.current.awakeMilliseconds()))
     }
     // Jobs that wait in a spool that was replaced do not count for this run.
     if successor == nil { tellWaiting(stays: true, nil) }
@@ -148,7 +148,7 @@ extension Worker {
 
 /// Whether nothing has come for too long. Pure.
 ///
-/// Times are milliseconds of any clock that never jumps.
+/// Times are milliseconds for which the machine was awake: while it slept, nothing could come.
 package struct Standstill: Sendable {
   private let longest: Int64?
   private var last: (made: UInt64, at: Int64)?
@@ -169,7 +169,7 @@ package struct Standstill: Sendable {
 
 /// When a worker ends that runs until all is done. Pure.
 ///
-/// Times are milliseconds of the loop's clock.
+/// Times are those of ``Standstill``.
 private struct WatchEnd {
   private let isOn: Bool
   private let isByName: Bool
@@ -217,7 +217,7 @@ struct Outage: Equatable {
   }
 
   private(set) var nextLook: Int64 = 0
-  /// When the first error came; nil if the spool can be read.
+  /// When the first error came, in milliseconds for which the machine was awake; nil if the spool can be read.
   private var began: Int64?
 
   /// Between looks for a spool whose path does not exist.
@@ -229,11 +229,13 @@ struct Outage: Equatable {
     nextLook = now + (isInPlace ? Scheduler.interval : Self.interval)
   }
 
-  mutating func failed(_ cause: Trouble, at now: Int64) -> Reaction {
-    if cause == .other || cause == .doubtful && now - (began ?? now) >= Self.patience { return .end }
+  mutating func failed(
+    _ cause: Trouble, at now: Int64, awake: Int64 = Host.current.awakeMilliseconds()
+  ) -> Reaction {
+    if cause == .other || cause == .doubtful && awake - (began ?? awake) >= Self.patience { return .end }
     // Errors may come more often than that.
     if nextLook <= now || nextLook > now + Self.interval { nextLook = now + Self.interval }
-    defer { began = began ?? now }
+    defer { began = began ?? awake }
     return began == nil ? .tell : .wait
   }
 

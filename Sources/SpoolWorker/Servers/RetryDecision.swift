@@ -96,7 +96,7 @@ struct Probation {
   /// How many workers died during attempts of the job.
   let deaths: Int
   private let period: Int64
-  /// In milliseconds of the loop's clock; nil before the attempt begins, and if there were no deaths.
+  /// In milliseconds for which the machine was awake; nil before the attempt begins, and if there were no deaths.
   private var endsAt: Int64?
 
   /// - Parameter period: the milliseconds that it has to run before it is cleared.

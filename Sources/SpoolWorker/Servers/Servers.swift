@@ -44,9 +44,7 @@ internal import Transfer
 
   private var now: Int64 { LoopExecutor.milliseconds() }
 
-  /// A time of the spool's clock by the loop's, in milliseconds.
-  private func moment(_ time: Timestamp) -> Int64 { now + (time.seconds - spool.now().seconds) * 1000 }
-  /// The reverse, in whole seconds from there on.
+  /// The reverse of ``Spool/moment(_:)``, in whole seconds from there on.
   private func time(_ moment: Int64) -> Timestamp { spool.now() + Int64((Double(moment - now) / 1000).rounded(.up)) }
 
   // MARK: what the schedule says
@@ -92,8 +90,8 @@ internal import Transfer
       let note = seen?.note
       let isBack = rests.learn(
         key, rest(seen), bears: note?.bears, pause: Int64(note?.pause ?? 0),
-        answered: note?.answered.map { min(moment($0), now) },
-        written: seen.map { moment(Timestamp(seconds: $0.modified)) }, at: now)
+        answered: note?.answered.map { min(spool.moment($0), now) },
+        written: seen.map { spool.moment(Timestamp(seconds: $0.modified)) }, at: now)
       guard isBack else { continue }
       back.insert(key)
       // Workers leave the file, with what the server bears, and no rest in it.
@@ -112,8 +110,8 @@ internal import Transfer
     let end = seen.end(of: rest)
     return ServerRests.Rest(
       cause: cause, code: rest.code, reason: rest.reason,
-      until: min(moment(Timestamp(seconds: end)), now + max(0, end - rest.failed.seconds) * 1000),
-      since: min(moment(rest.since), now), failed: min(moment(rest.failed), now), failures: rest.failures,
+      until: min(spool.moment(Timestamp(seconds: end)), now + max(0, end - rest.failed.seconds) * 1000),
+      since: min(spool.moment(rest.since), now), failed: min(spool.moment(rest.failed), now), failures: rest.failures,
       url: rest.url)
   }
 
@@ -245,7 +243,7 @@ internal import Transfer
     }
     let key = failure.code == .proxy ? failure.proxy.map { ServerRests.proxy($0) } ?? server : server
     if fault.cause == .asked, isAboutJob(claim, server) { return failure }
-    let since = claim.history.attempts.deferredSince(by: mirror.parts.redacted).map(moment)
+    let since = claim.history.attempts.deferredSince(by: mirror.parts.redacted).map(spool.moment)
     var random = HostRandom()
     let jitter = Double.random(in: 0...1, using: &random)
     guard let (until, isNew) = rests.failed(id, key, fault, running: running(server), at: now, jitter: jitter) else {
@@ -297,7 +295,7 @@ internal import Transfer
     guard claim.history.attempts.deferrals >= RetryDecision.freeDeferrals, let answered = rests.answered(server),
       let last = claim.text.journal.attempts.lastFailure?.time
     else { return false }
-    return answered > moment(last)
+    return answered > spool.moment(last)
   }
 
   /// What a job that failed waits for, beside its time: what may come back before.

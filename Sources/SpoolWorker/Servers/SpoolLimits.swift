@@ -137,8 +137,8 @@ internal import Transfer
     waits[server] = since
     guard now - since >= Leases(spool).length * 1000 else { return false }
     return try silence.answer(to: nil, at: now, for: Self.longPause) { () throws(SpoolError) in
-      let (own, time) = (spool.owner.text, spool.now().seconds)
-      return try WorkerFiles(spool).all().allSatisfy { $0.owner.text == own || time - $0.beat > Leases(spool).length }
+      let (own, leases, now) = (spool.owner.text, Leases(spool), spool.now())
+      return try WorkerFiles(spool).all().allSatisfy { $0.owner.text == own || leases.isOver(since: $0.beat, now: now) }
     }
   }
 

@@ -183,9 +183,9 @@ internal import Transfer
     let spool = claim.spool
     try claim.append(
       .started(
-        .now(), attempt: attempt.account.number, worker: spool.owner, boot: spool.boot, mirror: 1, url: url.redacted,
-        afterFreeze: claim.formerOwner == .mayWake))
-    attempt.probation.begin(at: LoopExecutor.milliseconds())
+        spool.now(), attempt: attempt.account.number, worker: spool.owner, boot: spool.boot, mirror: 1,
+        url: url.redacted, afterFreeze: claim.formerOwner == .mayWake))
+    attempt.probation.begin(at: Host.current.awakeMilliseconds())
     let fields = Fields().with("attempt", attempt.account.number).with("at", 0).with("url", url.redacted)
     attempt.log(Event("started", .info, job: attempt.name, fields))
   }

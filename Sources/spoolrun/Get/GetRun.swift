@@ -61,8 +61,9 @@ struct GetRun {
       let own = try isWatched() ? [] : left.filter { !running.contains($0) }
       var isStopped = false
       if own.isEmpty {
-        _ = standstill.note(growth.sum &+ UInt64(ends.count), at: Terminal.milliseconds())
-        if standstill.isOver(at: Terminal.milliseconds()) {
+        let now = Host.current.awakeMilliseconds()
+        _ = standstill.note(growth.sum &+ UInt64(ends.count), at: now)
+        if standstill.isOver(at: now) {
           stays = false
           if running.isEmpty {
             try leave(left, &ends, &stays)
@@ -80,10 +81,10 @@ struct GetRun {
         isStopped = self.isStopped(within: Self.interval)
       } else {
         runs += 1
-        let began = Terminal.milliseconds()
+        let began = Host.current.awakeMilliseconds()
         isStopped = try runWorker(own)
         nextRun = .now + .milliseconds(100 << runs)
-        let isLong = options.longestStandstill.map { Terminal.milliseconds() - began >= $0 } ?? false
+        let isLong = options.longestStandstill.map { Host.current.awakeMilliseconds() - began >= $0 } ?? false
         if !isStopped, isLong, options.endsWhenDone { try leave(own, &ends, &stays) }
       }
       if isStopped {

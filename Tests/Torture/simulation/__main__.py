@@ -252,8 +252,8 @@ WORKER = {
             "    if !mayHaveReceipt || journal", '    if planted("a delivery is repeated after its receipt") || !mayHaveReceipt || journal',
         ),
         "a refused delivery counts": (
-            "      case .yes: return .now()\n",
-            '      case .yes: return .now()\n      case .no where planted("a refused delivery counts"): return .now()\n',
+            "      case .yes: return claim.spool.now()\n",
+            '      case .yes: return claim.spool.now()\n      case .no where planted("a refused delivery counts"): return claim.spool.now()\n',
         ),
         "a job is done before its delivery": (
             "    guard hooks.has(.deliver) else { return nil }",

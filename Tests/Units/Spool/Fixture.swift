@@ -5,6 +5,21 @@ import TestSupport
 
 @testable import Spool
 
+/// This host, as if its clock was set, and as if it slept.
+class MovedHost: Host, @unchecked Sendable {
+  private let moved = Mutex((set: Int64(0), slept: Int64(0), passed: Int64(0)))
+
+  func set(by seconds: Int64) { moved.withLock { $0.set += seconds * 1000 } }
+  func sleep(seconds: Int64) { moved.withLock { $0.slept += seconds * 1000 } }
+  func pass(milliseconds: Int64) { moved.withLock { $0.passed += milliseconds } }
+
+  override func wallMilliseconds() -> Int64 {
+    super.wallMilliseconds() + moved.withLock { $0.set + $0.slept + $0.passed }
+  }
+  override func milliseconds() -> Int64 { super.milliseconds() + moved.withLock { $0.slept + $0.passed } }
+  override func awakeMilliseconds() -> Int64 { super.awakeMilliseconds() + moved.withLock { $0.passed } }
+}
+
 /// A temporary spool, seen through the program's eyes and, with `files`, without them.
 struct Fixture {
   let files: TemporarySpool

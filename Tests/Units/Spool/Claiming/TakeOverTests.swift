@@ -35,6 +35,32 @@ import Testing
     #expect(try claim.ownership() == .ours)
   }
 
+  /// All heartbeats seem to be as much older then. Who lives gives another one at once.
+  @Test(arguments: ["alpha", "beta"], [true, false])
+  func afterAClockHasJumpedNoneUntilAHeartbeatHadItsTime(name: String, sleeps: Bool) throws {
+    let host = MovedHost()
+    try Host.$current.withValue(host) {
+      let fixture = try Fixture()
+      try fixture.files.drop("a", job)
+      let claim = try fixture.claim("a")
+      let rival = try fixture.another(host: name)
+      func take() throws -> ClaimOutcome {
+        try Claims(rival).claim(FileName("a:alpha.42.00000001"), from: .cur, now: rival.now())
+      }
+      func isBeatDue() -> Bool {
+        Leases(fixture.spool).isBeatDue(since: host.milliseconds() - 1, at: host.milliseconds())
+      }
+      #expect(!isBeatDue())
+      if sleeps { host.sleep(seconds: 300) } else { host.set(by: 300) }
+      #expect(try take().label == "leased" && claim.ownership() == .ours)
+      #expect(isBeatDue())
+      host.pass(milliseconds: 1000)
+      #expect(!isBeatDue())
+      host.pass(milliseconds: Leases(rival).heartbeatInterval)
+      #expect(try take().label == "claimed")
+    }
+  }
+
   /// Its owner holds the lock, and is frozen. What it writes when it wakes up goes nowhere.
   @Test(arguments: ["alpha", "beta"])
   func aSilentOneAfterItsLease(host: String) throws {

@@ -16,6 +16,23 @@ import Testing
     #expect(fixture.files.names("tmp") == [])
   }
 
+  /// How long ago a time from before is, nobody can say. The file system's clock may be set as well.
+  @Test(arguments: [FileSystemKind.fuse, nil])
+  func whatWasBeforeTheClockWasSet(kind: FileSystemKind?) throws {
+    let host = MovedHost()
+    try Host.$current.withValue(host) {
+      let fixture = try Fixture(kind: kind)
+      let spool = fixture.spool
+      try spool.learnClock { .now() + 600 }
+      let (time, now) = (spool.now(), host.milliseconds())
+      #expect(abs(spool.moment(time + -60) - (now - 60_000)) < 5000)
+      if kind == nil { host.set(by: 7 * 86_400) } else { try spool.learnClock { .now() + -600 } }
+      #expect(spool.moment(time + -60) >= now && spool.moment(spool.now() + 60) >= now + 55_000)
+      host.sleep(seconds: 1000)
+      #expect(spool.moment(spool.now() + -900) >= now + 90_000, "a sleep is time")
+    }
+  }
+
   /// The host sleeps, or the server hangs, while the clocks are compared.
   @Test func aLongComparisonIsMadeAgain() throws {
     let fixture = try Fixture(kind: .fuse)

@@ -19,11 +19,12 @@ import Testing
   /// sshfs(1) answers EIO once, and has connected again when the worker looks.
   @Test func anErrorThatIsOverWhenItIsExamined() {
     var outage = Outage()
-    #expect(outage.failed(.doubtful, at: 0) == .tell)
-    #expect(outage.failed(.doubtful, at: Outage.patience - 1) == .wait)
+    #expect(outage.failed(.doubtful, at: 0, awake: 0) == .tell)
+    // The machine has slept.
+    #expect(outage.failed(.doubtful, at: 5_000_000, awake: Outage.patience - 1) == .wait)
     var other = outage
-    #expect(outage.failed(.doubtful, at: Outage.patience) == .end)
-    #expect(other.ended() && other.failed(.doubtful, at: Outage.patience) == .tell)
+    #expect(outage.failed(.doubtful, at: 5_000_001, awake: Outage.patience) == .end)
+    #expect(other.ended() && other.failed(.doubtful, at: 5_000_001, awake: Outage.patience) == .tell)
   }
 
   @Test func otherErrorsEndTheRun() {
