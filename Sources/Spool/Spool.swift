@@ -453,7 +453,7 @@ extension Spool {
     }
     var goes = try system.status(root, former).isSameFile(as: job)
     if goes, isDouble { goes = try hasOtherName(job, than: path) }
-    if goes { try system.unlink(root, former) } else { try giveBack(former, at: path) }
+    if goes { try system.unlink(root, former) } else { try putBack(former, at: path) }
     return goes
   }
 
@@ -518,16 +518,7 @@ extension Spool {
       return
     }
     // Or since then; or a worker has taken it by its new name, and it has come back to the old one.
-    try giveBack(former, at: from)
-  }
-
-  private func giveBack(_ former: Path, at path: Path) throws(SpoolError) {
-    do throws(SpoolError) { try moveByLink(former, path, in: root) } catch  where error.errno == .fileExists {
-      // What had the name for a moment was an edit's text, which has given way to the job already.
-      let job = try system.status(root, former)
-      if try system.statusIfPresent(root, path)?.isSameFile(as: job) ?? false { return try system.unlink(root, former) }
-      try putBack(former, at: path)
-    }
+    try putBack(former, at: from)
   }
 
   /// The same move, which a crash cut between link and unlink.

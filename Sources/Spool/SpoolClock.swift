@@ -44,8 +44,8 @@ extension Spool {
   /// The same, or when the machine last woke up.
   package var clockMovedAt: Int64 { max(clockSetAt, clockChanges.withLock { $0.wokeAt }) }
 
-  /// A time of this clock in milliseconds of the host's clock that never jumps. One from before the clock was set counts
-  /// as that moment, because how long before it was is not known.
+  /// A time of this clock in milliseconds of the host's clock that never jumps. One from before the clock was set
+  /// counts as that moment, because how long before it was is not known.
   package func moment(_ time: Timestamp) -> Int64 {
     max(clockSetAt, Host.current.milliseconds() + (time.seconds - now().seconds) * 1000)
   }
@@ -88,9 +88,9 @@ struct ClockChanges {
     last = found
   }
 
-  /// - Parameter offset: see ``Spool/learnClock(host:)``, which may be a second off.
+  /// - Parameter offset: see ``Spool/learnClock(host:)``: 0 for less than 2 s, and it may be a second off.
   mutating func noteOffset(_ offset: Int64) {
-    if let last = self.offset, abs(offset - last) > 1 { setAt = Host.current.milliseconds() }
+    if let last = self.offset, abs(offset - last) > 3 { setAt = Host.current.milliseconds() }
     self.offset = offset
   }
 }

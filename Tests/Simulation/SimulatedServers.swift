@@ -70,6 +70,9 @@ final class SimulatedServers {
   private var declared: Set<Int> = []
   /// Whose published payloads have been damaged since.
   var rotten: Set<Int> = []
+  /// Of those, what a person could not have fetched again, because somebody else moved the job: a worker may take the
+  /// receipt for done.
+  var refused: Set<Int> = []
   /// Whether servers and networks fail.
   var areFaulty = true
   /// Until these times, hosts cannot be reached.

@@ -205,7 +205,7 @@ extension Claims {
       }
       return .claimed(claim)
     }
-    try claim.append(Self.record(of: defect))
+    try claim.append(record(of: defect))
     try claim.giveUp()
     return .rejected(claim.job.fileName, defect)
   }

@@ -61,8 +61,8 @@ package struct Claims {
     case .partial: return Self.isDue(modified, at: now)
     case .standing:
       if modified <= now + Self.longestWait { return modified <= now }
-      // Only one that is checked rarely waits for so long.
-      let text = try spool.readableContents(Path(.standing, name)) ?? []
+      // Only one that is checked rarely waits for so long, and perhaps one that this user may not read.
+      guard let text = try spool.readableContents(Path(.standing, name)) else { return false }
       let every = text.withUnsafeBytes { JobText($0) }.request.standing.every ?? 0
       return modified > now + Int64(every) + Self.longestWait
     case .new, .urgent, .cur, .hold, .done, .failed, .tmp, .workers, .files: return true

@@ -28,10 +28,11 @@ extension Claims {
   }
 
   /// The journal's line about what is no valid job.
-  static func record(of defect: Defect) -> JournalLine {
+  func record(of defect: Defect) -> JournalLine {
     .failed(
       FailureRecord(
-        time: .now(), attempt: 0, failure: Failure(.malformed, defect.reason, line: defect.line), mark: nil, fetched: 0,
+        time: spool.now(), attempt: 0, failure: Failure(.malformed, defect.reason, line: defect.line), mark: nil,
+        fetched: 0,
         retry: nil))
   }
 
@@ -50,7 +51,7 @@ extension Claims {
       throw SpoolError(call: .create, path: path.display, errno: .fileExists)
     }
     let file = try spool.system.create(spool.root, path, O_WRONLY | O_TRUNC | O_NOFOLLOW | O_NONBLOCK)
-    try file.write(Array(Self.record(of: defect).text.utf8), at: 0)
+    try file.write(Array(record(of: defect).text.utf8), at: 0)
   }
 }
 

@@ -66,7 +66,7 @@ extension Steering {
       if let reason = Self.receipt(old.withUnsafeBytes { JobText($0) }, at: place) {
         throw SpoolError(call: .rename, path: place.display, errno: .alreadyInProcess, reason: reason)
       }
-      return relinking.applied(to: old)
+      return relinking.applied(to: old, at: spool.now())
     }
   }
 
@@ -109,7 +109,7 @@ package struct Relinking: Sendable {
 
   /// The same job with the URLs in place of its own, of which the journal tells. The hook `resolve` would say others,
   /// so it is not asked any more. The output stays the same, even if the old URL gave its name.
-  func applied(to old: [UInt8]) -> [UInt8] {
+  func applied(to old: [UInt8], at time: Timestamp = .now()) -> [UInt8] {
     let text = old.withUnsafeBytes { JobText($0) }
     var request = text.request
     request.urls = urls.map { .init(text: $0, number: 0) }
@@ -123,7 +123,7 @@ package struct Relinking: Sendable {
     result += JobLines.kept(of: Array(old[..<end])) { !$0.sets(replaced) }
     if result.last != 0x0A { result.append(0x0A) }
     // Before its first attempt a job has nothing that the URLs could be compared with.
-    if !text.journal.isEmpty { result += JournalLine.relinked(.now(), url: shownURL, isSame: isSame).text.utf8 }
+    if !text.journal.isEmpty { result += JournalLine.relinked(time, url: shownURL, isSame: isSame).text.utf8 }
     return result
   }
 }

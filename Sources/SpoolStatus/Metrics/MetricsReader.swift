@@ -53,9 +53,10 @@ package struct MetricsReader {
   /// Reads all jobs but the receipts that the memory has, archived or not. Receipts that have become old go into the
   /// memory.
   private func readJobs(_ memory: inout CounterMemory) throws(SpoolError) -> Jobs {
-    // Neither what was written, nor a run, by a clock that was ahead hides what has come since.
     let settled = now.seconds - CounterMemory.settlingTime
-    var jobs = Jobs(border: min(memory.before, settled))
+    // By a clock that was ahead: all is read again, so that nothing counts twice, and nothing is hidden.
+    if memory.before > settled + CounterMemory.settlingTime { (memory.settled, memory.before) = (JournalTotals(), 0) }
+    var jobs = Jobs(border: memory.before)
     func known(_ done: Int64?) -> Int64? { done.flatMap { $0 > now.seconds + 86_400 ? nil : $0 } }
     memory.lastDone = known(memory.lastDone)
     // In the order in which jobs move.
@@ -78,15 +79,15 @@ package struct MetricsReader {
         jobs.add(file, data: data)
       }
     }
-    let from = jobs.border
+    let (from, until) = (jobs.border, max(jobs.border, settled))
     func count(_ file: JobFile) {
       memory.lastDone = [memory.lastDone, known(file.status.modified)].compactMap(\.self).max()
-      if file.status.modified >= settled { return jobs.add(file, isDone: true) }
+      if file.status.modified >= until { return jobs.add(file, isDone: true) }
       if jobs.seen.insert(file.status.inode).inserted { memory.settled.add(job: file.bytes, since: from, isDone: true) }
     }
     try JobSearch(spool).eachJob(in: .done, modifiedSince: from) { count($0) }
     try JobSearch(spool).eachArchived(modifiedSince: from) { count($0) }
-    memory.before = settled
+    memory.before = until
     return jobs
   }
 

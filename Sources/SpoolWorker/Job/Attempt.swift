@@ -303,8 +303,8 @@ extension Attempt {
   private func append(_ record: FailureRecord) throws(SpoolError) {
     do throws(SpoolError) {
       try claim.forgetFailedChecks(beyond: 256 << 10)
-      try claim.compact(beyond: environment.options.longJournal)
       try claim.append(.failed(record))
+      try claim.compact(beyond: environment.options.longJournal)
     } catch {
       guard error.isLackOfSpace, claim.lostWrites == nil else { throw error }
       // There is no space even for the record. The move and its mtime need none, and the log has the facts. But later

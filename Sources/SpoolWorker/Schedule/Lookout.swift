@@ -39,9 +39,9 @@ internal import Spool
     }
   }
 
-  /// Once a minute, because clocks are set and hosts sleep.
+  /// Once a minute, because clocks are set and hosts sleep, and when this host's was.
   private mutating func learnClock(at now: Int64) throws(SpoolError) {
-    guard now >= nextClock else { return }
+    guard now >= nextClock || spool.clockSetAt > nextClock - Scheduler.interval else { return }
     do throws(SpoolError) {
       try spool.learnClock()
       nextClock = now + Scheduler.interval

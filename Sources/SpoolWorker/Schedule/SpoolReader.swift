@@ -203,16 +203,19 @@ struct SpoolReader {
       found = try? JobSearch(spool).job(candidate.origin, candidate.name)
     }
     // If the job cannot be read or has no URL, the claim handles that.
-    guard let text = found else { return Peek(host: nil) }
-    do throws(SpoolError) {
-      return try peek(candidate, text)
-    } catch  where spool.concernsOneFile(error, in: candidate.origin) {
-      return Peek(host: nil)
-    }
+    return try found.map { (text) throws(SpoolError) in try peek(candidate, text) } ?? Peek(host: nil)
   }
 
   /// - Parameter text: what the candidate's file says.
   func peek(_ candidate: Candidate, _ text: JobText) throws(SpoolError) -> Peek {
+    do throws(SpoolError) { return try read(candidate, text) } catch
+      where spool.concernsOneFile(error, in: candidate.origin)
+    {
+      return Peek(host: nil)
+    }
+  }
+
+  private func read(_ candidate: Candidate, _ text: JobText) throws(SpoolError) -> Peek {
     let url = text.request.urls.first.flatMap { try? URLParts($0.text) }
     guard let host = Self.host(of: text.request, url) else { return Peek(host: nil, urls: text.request.urls) }
     // A dead worker's claim may need only its last move. If it needs more, its attempt waits for the server.

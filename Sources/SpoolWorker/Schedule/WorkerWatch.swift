@@ -84,14 +84,17 @@ extension Worker {
     }
     let looksAtAll = try look(watch, news, at: now)
     try dispatcher.turn()
-    if looksAtAll, outage.ended() { log(Event("spool-back", .warning)) }
+    guard outage.ended(all: looksAtAll) else { return }
+    log(Event("spool-back", .warning))
+    // It gave up a pass, and a job that it had chosen.
+    dispatcher.requestPass()
   }
 
   /// Waits where the spool may come back: inotify or the next look reports it.
   private func endure(_ error: SpoolError, _ outage: inout Outage, at now: Int64) throws(SpoolError) {
     let cause: Outage.Trouble =
       error.errno == .noSuchFileOrDirectory || spool.isLost(error)
-      ? .gone : error.isOfLostMount(on: spool.kind) || error.isShortage ? .doubtful : .other
+      ? .gone : error.isShortage ? .short : error.isOfLostMount(on: spool.kind) ? .doubtful : .other
     switch outage.failed(cause, at: now) {
     case .tell: log(Event("spool-missing", .error, Fields().with("reason", "\(error)")))
     case .wait: break
@@ -204,9 +207,10 @@ struct Outage: Equatable {
   enum Trouble {
     /// The spool's directories or their mount are gone. They may come back at any time.
     case gone
-    /// The mount may have been gone for a moment: that was its answer, but now the spool can be read. Or the machine
-    /// was short of memory or of open files.
+    /// The mount may have been gone for a moment: that was its answer, but now the spool can be read.
     case doubtful
+    /// The machine was short of memory or of open files.
+    case short
     case other
   }
 
@@ -219,6 +223,7 @@ struct Outage: Equatable {
   private(set) var nextLook: Int64 = 0
   /// When the first error came, in milliseconds for which the machine was awake; nil if the spool can be read.
   private var began: Int64?
+  private var isShort = false
 
   /// Between looks for a spool whose path does not exist.
   private static let interval: Int64 = 2000
@@ -232,17 +237,20 @@ struct Outage: Equatable {
   mutating func failed(
     _ cause: Trouble, at now: Int64, awake: Int64 = Host.current.awakeMilliseconds()
   ) -> Reaction {
-    if cause == .other || cause == .doubtful && awake - (began ?? awake) >= Self.patience { return .end }
+    if cause == .other || cause != .gone && awake - (began ?? awake) >= Self.patience { return .end }
+    isShort = cause == .short && (isShort || began == nil)
     // Errors may come more often than that.
     if nextLook <= now || nextLook > now + Self.interval { nextLook = now + Self.interval }
     defer { began = began ?? awake }
     return began == nil ? .tell : .wait
   }
 
-  /// All directories could be read.
-  /// - Returns: whether that is new.
-  mutating func ended() -> Bool {
-    defer { began = nil }
+  /// What was wanted could be read.
+  /// - Parameter all: whether that was all directories.
+  /// - Returns: whether the outage is over by that.
+  mutating func ended(all: Bool = true) -> Bool {
+    guard all || isShort else { return false }
+    defer { (began, isShort) = (nil, false) }
     return began != nil
   }
 }

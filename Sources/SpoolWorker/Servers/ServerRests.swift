@@ -293,9 +293,12 @@ struct ServerRests: Equatable {
     var pace = Pace(most: max(1, less ?? half), growsAt: .max, hasRefused: true)
     pace.pause = former?.pause ?? 0
     if isUntimed, var answers = answers[key] {
-      answers.pass(to: now, atMost: max(Self.blink, Int64(pace.pause)))
+      let gap = now - answers.seen
+      answers.pass(to: now, atMost: Self.shortest)
+      // Of one that is asked for the first time after a while, nothing is known but that.
+      let inBurst = answers.burst > 0 ? now - answers.since : gap < Self.shortest ? gap : 1
       // Between the rate that it has refused and the one that it has borne, with the rest in between.
-      let refused = max(pace.pause, Double(max(1, now - answers.since)) / Double(max(1, answers.burst)))
+      let refused = max(pace.pause, Double(max(1, inBurst)) / Double(max(1, answers.burst)))
       let borne = former?.hasRefusedRate ?? false ? Double(answers.active) / Double(max(1, answers.count)) : refused
       pace.pause = min((refused * max(refused, borne)).squareRoot() / Self.caution, Double(Self.shortest))
       (answers.count, answers.active, answers.burst, pace.hasRefusedRate) = (0, 0, 0, true)
@@ -336,7 +339,7 @@ struct ServerRests: Equatable {
         answers[key] = Answers(at: now)
       }
       let rest = rests[key].map { $0.until - (answers[key]?.seen ?? now) } ?? 0
-      answers[key]?.note(at: now, atMost: max(rest, Self.blink, Int64(paces[key]?.pause ?? 0)))
+      answers[key]?.note(at: now, atMost: max(rest, Self.shortest))
       if rests[key]?.probes[id] != nil {
         end(key, at: now)
         back.append(key)

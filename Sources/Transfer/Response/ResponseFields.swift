@@ -206,10 +206,9 @@ extension ResponseHead {
     // Some state a time, in seconds since 1970, or in milliseconds.
     let digits = text.map { $0.utf8.count == 13 ? String(decoding: $0.utf8.prefix(10), as: UTF8.self) : $0 }
     guard let digits else { return nil }
-    guard let time = decimal(digits.utf8).map(Int64.init(clamping:)), time > 1_000_000_000 else {
-      return RetryAfter.seconds(digits, now: now)
-    }
-    return Int(min(max(0, time - RetryAfter.time(first("date"), now: now)), Int64(Int32.max)))
+    guard let time = decimal(digits.utf8), time > 1_000_000_000 else { return RetryAfter.seconds(digits, now: now) }
+    let wait = Int64(min(time, 1 << 40)) - RetryAfter.time(first("date"), now: now)
+    return Int(min(max(0, wait), Int64(Int32.max)))
   }
 }
 

@@ -88,7 +88,7 @@ struct BarredTests {
   }
 
   /// No job could be taken then.
-  @Test(arguments: ["cur", "new", "tmp"])
+  @Test(arguments: ["cur", "new"])
   func `an immutable directory is the spool's trouble`(_ directory: String) async throws {
     try spool.drop("x", "\(server.url("/x"))\n")
     let flagged = try Chattr("+i", spool.path(directory))

@@ -42,6 +42,7 @@ import Testing
     try await waitUntil("it is fetched") { scene.spool.names("partial").contains("slow.part") }
     loop.send(signal: SIGTERM)
     #expect(try await loop.result().status == .exited(143))
-    #expect(try isProcessGroupGone(loop.processID) && scene.spool.names("partial").contains("slow"))
+    try await waitUntil("all of it has ended") { try isProcessGroupGone(loop.processID) }
+    #expect(scene.spool.names("partial").contains("slow"))
   }
 }

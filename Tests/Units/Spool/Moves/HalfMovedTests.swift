@@ -75,7 +75,7 @@ import Testing
     #expect(files(of: fixture) == ["failed/a~2"])
   }
 
-  enum Moment: CaseIterable { case look, rename, putBack, edit }
+  enum Moment: CaseIterable { case look, rename, putBack }
 
   /// A worker takes the job between the two steps, and another one is dropped by its name.
   @Test(arguments: Moment.allCases) func `another job that has just got the name keeps one`(moment: Moment) throws {
@@ -91,10 +91,6 @@ import Testing
         if rename("\(root)/new/a", "\(root)/done/a") == 0 { drop("http://host/other\n") }
       // And a third one, while the other is looked at.
       case (.stat, .putBack) where call.path.hasPrefix("tmp/moved"): drop("http://host/third\n")
-      // An edit has exchanged its text with the job, and gives way.
-      case (.rename, .edit) where call.path.hasPrefix("new/a "):
-        if rename("\(root)/new/a", "\(root)/tmp/draft") == 0 { drop("http://host/edited\n") }
-      case (.stat, .edit) where call.path.hasPrefix("tmp/moved"): _ = rename("\(root)/tmp/draft", "\(root)/new/a")
       default: break
       }
       return nil
@@ -105,10 +101,6 @@ import Testing
     fixture.spool.lacksNoReplace.store(true, ordering: .relaxed)
     _ = try Steering(fixture.spool).perform(.hold, FileName("a"))
     #expect(fixture.files.names("tmp") == [])
-    if moment == .edit {
-      #expect(files(of: fixture) == ["new/a", "hold/a"])
-      return #expect(try fixture.text("new/a") == "http://host/a\n")
-    }
     let names = moment == .putBack ? ["new/a", "new/a~2"] : ["new/a"]
     #expect(files(of: fixture) == names + ["hold/a", "done/a"])
     #expect(try fixture.text(names[names.count - 1]) == "http://host/other\n")

@@ -49,15 +49,16 @@ import Transfer
     #expect(throws: SpoolError.self) { try fixture.outcome("x", secondsLater: 100) }
   }
 
-  /// It is another user's, and seems due in three days.
+  /// It is another user's, due in three days, and rejected only then.
   @Test func `an order that cannot be read`() throws {
     let fixture = try failing(.open, "standing/feed", .permissionDenied)
     try #require(mkdir(fixture.files.path("standing"), 0o700) == 0 || errno == EEXIST)
     try writeFile(fixture.files.path("standing/feed"), Array("\(text)every: 1h\n".utf8))
     try setModificationTime(fixture.files.path("standing/feed"), secondsFromNow: 3 * 86_400)
-    guard case .candidate = try SpoolReader(fixture.spool).look(.standing, FileName("feed"), at: .now()) else {
-      throw Unexpected(description: "it is not seen")
+    func isDue(_ modified: Int64) throws -> Bool {
+      try Claims(fixture.spool).isDue(FileName("feed"), modified: modified, in: .standing, at: Timestamp.now().seconds)
     }
+    #expect(try !isDue(Timestamp.now().seconds + 3 * 86_400) && isDue(Timestamp.now().seconds))
     let outcome = try fixture.outcome("feed", from: .standing)
     #expect(outcome.rejectedName == FileName("feed"), "\(outcome.label)")
   }

@@ -27,6 +27,16 @@ import Testing
     #expect(other.ended() && other.failed(.doubtful, at: 5_000_001, awake: Outage.patience) == .tell)
   }
 
+  /// Two moments without open files are two, however late the next look at all directories is.
+  @Test func aShortageIsOverWithTheNextTurn() {
+    var outage = Outage()
+    #expect(!outage.ended(all: false) && outage.failed(.short, at: 0, awake: 0) == .tell)
+    #expect(outage.ended(all: false) && !outage.ended(all: false))
+    #expect(outage.failed(.short, at: 1, awake: Outage.patience) == .tell)
+    #expect(outage.failed(.short, at: 2, awake: 2 * Outage.patience) == .end)
+    #expect(outage.ended() && outage.failed(.doubtful, at: 3, awake: 0) == .tell && !outage.ended(all: false))
+  }
+
   @Test func otherErrorsEndTheRun() {
     var outage = Outage()
     #expect(outage.failed(.other, at: 0) == .end)

@@ -75,6 +75,7 @@ import Testing
       (429, "RateLimit: \"default\";r=0;t=30", 30), (429, "RateLimit: limit=5, remaining=0, reset=7", 7),
       (429, "RateLimit-Reset: 9", 9), (429, "X-RateLimit-Reset: 1795248060", 60), (429, "X-RateLimit-Reset: soon", nil),
       (429, "X-RateLimit-Reset: 1795248060000", 60),
+      (429, "Date: Wed, 31 Dec 1969 23:59:59 GMT\r\nX-RateLimit-Reset: 18446744073709551615", Int(Int32.max)),
       (429, "Date: Tue, 19 Jan 2038 04:00:00 GMT\r\nX-RateLimit-Reset: 2147486460", 60),
       (429, "Date: Sat, 21 Nov 2026 08:00:50 GMT\r\nX-RateLimit-Reset: 1795248060", 10),
       (403, "X-RateLimit-Remaining: 0\r\nX-RateLimit-Reset: 1795248060", 60),
