@@ -146,11 +146,11 @@ internal import SystemPackage
     }
     try await claim.makeDurable(durable)
     try claim.confirmAfterSilence()
-    // Before the move, because a job that is done is not processed again. If this fails, the sweep removes the file
-    // later.
+    // Before the move, because a job that is done is not processed again. Nobody removes a name of a file that a hook
+    // has made immutable.
     do {
       if let part { try part.remove() } else { try claim.removeData(publishedAs: outputs.opened().status(plan.output)) }
-    } catch let error as SpoolError where !error.isLackOfSpace {}
+    } catch let error as SpoolError where error.errno == .notPermitted {}
     // Data that was replaced by a response of another kind stays for a person to examine, until `spoolrun clean`
     // or the sweep removes it.
     if !claim.text.journal.isEmpty || account.hasSetAside, !claim.text.journal.answers.mayHaveReplacedKind {

@@ -105,9 +105,6 @@ internal import SystemPackage
     } catch  where error.isGone {
       try spool.checkDirectories()
       return .unavailable
-    } catch  where error.isLackOfSpace {
-      noteUnclaimable(claim.job.fileName, error)
-      return .left
     }
     let name = claim.job.fileName
     if account.noteOutputAwaited(name) { log(awaited.event(of: name)) }
@@ -133,10 +130,8 @@ internal import SystemPackage
 
   /// A job cannot be moved any more. It stays as it is, and the next run takes it over. If the spool itself failed, not
   /// only that file, this run ends.
-  mutating func noteBroken(_ error: any Error, job: FileName, isDone: Bool) {
+  func noteBroken(_ error: any Error, job: FileName) {
     let error = error as? SpoolError ?? SpoolError(call: .write, path: job.display, errno: .ioError)
-    // What is done is promised to be durable.
-    if error.isLackOfSpace, !isDone { return noteUnclaimable(job, error) }
     if spool.concernsOneFile(error, in: .cur) { return noteBarred(job, "\(error)") }
     account.summary.spoolError = account.summary.spoolError ?? error
     // It is reported once, for all jobs.

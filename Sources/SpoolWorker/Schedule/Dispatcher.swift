@@ -185,7 +185,7 @@ internal import Spool
     environment.limits.ended(id)
     guard let ended = running.removeValue(forKey: id) else { return }
     let attempt = ended.attempt
-    if let problem = end.problem { claimer.noteBroken(problem, job: attempt.name, isDone: end.fate == .done) }
+    if let problem = end.problem { claimer.noteBroken(problem, job: attempt.name) }
     account.noteEnd(end, of: attempt.name, first: ended.firstName, gained: attempt.gained)
     if let retry = end.retry { scheduler.willRetry(attempt.name, attempt.claim.priority, at: retry.seconds) }
     // A job that was moved away may be back in new/ and may have been skipped because of its lock. A job of the same
