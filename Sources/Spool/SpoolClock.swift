@@ -34,15 +34,20 @@ extension Spool {
 
   /// When the clock was last set, as far as this process has seen it, in milliseconds of the host's clock that never
   /// jumps.
-  package var clockSetAt: Int64 {
-    clockChanges.withLock { changes in
-      changes.look()
-      return changes.setAt
-    }
-  }
+  package var clockSetAt: Int64 { changesOfClock().setAt }
 
   /// The same, or when the machine last woke up.
-  package var clockMovedAt: Int64 { max(clockSetAt, clockChanges.withLock { $0.wokeAt }) }
+  package var clockMovedAt: Int64 {
+    let changes = changesOfClock()
+    return max(changes.setAt, changes.wokeAt)
+  }
+
+  private func changesOfClock() -> ClockChanges {
+    clockChanges.withLock { changes in
+      changes.look()
+      return changes
+    }
+  }
 
   /// A time of this clock in milliseconds of the host's clock that never jumps. One from before the clock was set
   /// counts as that moment, because how long before it was is not known.

@@ -32,8 +32,7 @@ extension Claims {
     .failed(
       FailureRecord(
         time: spool.now(), attempt: 0, failure: Failure(.malformed, defect.reason, line: defect.line), mark: nil,
-        fetched: 0,
-        retry: nil))
+        fetched: 0, retry: nil))
   }
 
   /// - Throws: ``SpoolError``, EEXIST where `failed/` has something else of either name. A record alone was left by a

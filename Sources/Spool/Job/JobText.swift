@@ -187,6 +187,7 @@ package struct JobText: Sendable {
       }
       return idle.dropFirst().dropLast()
     }
+    if idle.isEmpty { return bytes }
     let kept = without(idle, bytes)
     let isSame = bytes.withUnsafeBytes { JobText($0) }.journal == kept.withUnsafeBytes { JobText($0) }.journal
     return isSame ? kept : bytes

@@ -47,8 +47,7 @@ package struct SpoolError: Error, Sendable, CustomStringConvertible {
   /// No space for data or inodes, or over quota: nothing is wrong with the job.
   package var isDiskFull: Bool { errno == .noSpace || errno == .diskQuotaExceeded }
 
-  /// This process, or this machine, has no more files or memory for the moment.
-  package var isShortage: Bool { [.tooManyOpenFiles, .tooManyOpenFilesInSystem, .noMemory].contains(errno) }
+  package var isShortage: Bool { errno.isShortage }
 
   /// A file would be larger than the process (setrlimit(2), RLIMIT_FSIZE) or the file system allows.
   package var isTooLargeHere: Bool { errno == .fileTooLarge }
@@ -89,4 +88,9 @@ package enum Fault: Sendable {
 package protocol CallHook: AnyObject, Sendable {
   func before(_ call: Call) -> Fault?
   func after(_ call: Call)
+}
+
+extension Errno {
+  /// This process, or this machine, has no more files or memory for the moment.
+  package var isShortage: Bool { [.tooManyOpenFiles, .tooManyOpenFilesInSystem, .noMemory].contains(self) }
 }

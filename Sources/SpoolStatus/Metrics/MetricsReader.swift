@@ -53,9 +53,8 @@ package struct MetricsReader {
   /// Reads all jobs but the receipts that the memory has, archived or not. Receipts that have become old go into the
   /// memory.
   private func readJobs(_ memory: inout CounterMemory) throws(SpoolError) -> Jobs {
-    let settled = now.seconds - CounterMemory.settlingTime
     // By a clock that was ahead: all is read again, so that nothing counts twice, and nothing is hidden.
-    if memory.before > settled + CounterMemory.settlingTime { (memory.settled, memory.before) = (JournalTotals(), 0) }
+    if memory.before > now.seconds { (memory.settled, memory.before) = (JournalTotals(), 0) }
     var jobs = Jobs(border: memory.before)
     func known(_ done: Int64?) -> Int64? { done.flatMap { $0 > now.seconds + 86_400 ? nil : $0 } }
     memory.lastDone = known(memory.lastDone)
@@ -79,7 +78,7 @@ package struct MetricsReader {
         jobs.add(file, data: data)
       }
     }
-    let (from, until) = (jobs.border, max(jobs.border, settled))
+    let (from, until) = (jobs.border, max(jobs.border, now.seconds - CounterMemory.settlingTime))
     func count(_ file: JobFile) {
       memory.lastDone = [memory.lastDone, known(file.status.modified)].compactMap(\.self).max()
       if file.status.modified >= until { return jobs.add(file, isDone: true) }

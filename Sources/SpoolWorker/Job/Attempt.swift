@@ -236,9 +236,18 @@ extension Attempt {
     case .park(let reason): return try park(reason)
     case .wait(let wait): return try self.wait(wait)
     case .letGo(let owner): return try letGo(owner)
-    case .doubtMove: return AttemptEnd(claim.endDirectory == .failed ? .givenUp : .waiting, problem: problem)
+    case .doubtMove: return doubtMove(problem)
     case .leaveReceipt: return AttemptEnd(.waiting, problem: problem)
     }
+  }
+
+  /// The claim's file is in its new place, but what was written to it may be lost (close(2), on a network file system).
+  private func doubtMove(_ problem: any Error) -> AttemptEnd {
+    let fate: AttemptEnd.Fate = claim.endDirectory == .failed ? .givenUp : .waiting
+    // A full disk stops no other job.
+    guard (problem as? SpoolError)?.isLackOfSpace == true else { return AttemptEnd(fate, problem: problem) }
+    log(Event("broken", .error, job: name, Fields().with("reason", "\(problem)")))
+    return AttemptEnd(fate)
   }
 
   // MARK: failure

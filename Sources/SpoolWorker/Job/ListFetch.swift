@@ -285,8 +285,8 @@ struct EntriesProgram {
       ).run()
     } catch {
       // A list is not to blame for what this machine lacks for the moment.
-      let lacks: [Errno] = [.tooManyOpenFiles, .tooManyOpenFilesInSystem, .noMemory, .resourceTemporarilyUnavailable]
-      throw Failure(lacks.contains(error) ? .io : .badEntries, "\(escaped(path)) cannot be run: \(error)")
+      let isLacking = error.isShortage || error == .resourceTemporarilyUnavailable
+      throw Failure(isLacking ? .io : .badEntries, "\(escaped(path)) cannot be run: \(error)")
     }
     switch outcome.end {
     case .exited(0): break

@@ -117,7 +117,7 @@ struct ServerRests: Equatable {
 
     init(at now: Int64) { (last, seen, since) = (now, now, now) }
 
-    /// - Parameter longest: milliseconds after which nobody has asked it.
+    /// - Parameter longest: of a longer gap, so many milliseconds count: then nobody has asked it.
     mutating func pass(to now: Int64, atMost longest: Int64) {
       active += min(now - seen, longest)
       if now - seen >= 1000 { (burst, since) = (0, now) }
