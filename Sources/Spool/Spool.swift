@@ -352,6 +352,8 @@ package final class Spool: Sendable {
         guard directory.isOptional, error.errno == .noSuchFileOrDirectory else { return false }
       }
     }
+    // A file system whose disk is gone still answers what it has in memory.
+    do throws(SpoolError) { if error.isOfDamagedFile { try flush(.tmp).run() } } catch { return false }
     return true
   }
 }

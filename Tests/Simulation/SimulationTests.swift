@@ -277,6 +277,10 @@ import Testing
     (900_023_065, true),
     // A worker is frozen while it compares the clocks, and takes a job from one that lives.
     (2_102_000_051_845, false),
+    // An edit stands still behind its exchange and before the one that undoes it, and a person moves its text on.
+    (4_001_000_105_247, false),
+    // Where names cannot be exchanged, a move has taken the claim of an edit by mistake when the new text replaces it.
+    (4_003_000_077_993, false),
     // A person moves the other name of half a claim on while a worker looks for it.
     (2_200_000_000_288, false),
     // An edit gives a claim back by link and unlink, and a worker takes that for half a claim.

@@ -37,7 +37,8 @@ package struct Claims {
       // A cut line may look like a defect, so the missing newline alone counts, whatever else is wrong.
       if origin.takesDrops, status.isYoung(at: now) { return Judgement(bytes: bytes, text: nil) }
       if status.size == 0 { return invalid("empty: a job is at least one line with a URL") }
-      return invalid("the last line has no newline: the file may be incomplete")
+      let what = bytes.contains(0) ? "zeros in place of a line" : "the last line has no newline"
+      return invalid("\(what): the file may be incomplete")
     }
     return Judgement(bytes: bytes, text: text, defect: text.defect ?? text.request.misplacement(in: origin))
   }

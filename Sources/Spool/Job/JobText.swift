@@ -40,8 +40,7 @@ package struct JobText: Sendable {
   package init(_ bytes: UnsafeRawBufferPointer, defaults isDefaults: Bool = false) {
     var inJournal = false
     for line in JobLines(bytes) {
-      // What a power cut left instead of a journal line, and all behind it, did not happen.
-      if !line.isComplete || inJournal && line.hasZero {
+      if !line.isComplete || line.isLost(inJournal: inJournal) {
         (hasTornTail, tailBeginsJournal) = (true, line.mayBeginJournal)
         break
       }

@@ -56,9 +56,11 @@ struct JobLine {
   /// Whether it has a newline. A line without one did not happen, or is still being written.
   var isComplete: Bool { range.count > bytes.count }
 
-  /// Whether it has a zero: a power cut can leave zeros in place of a journal line. That line, and all behind it, did
-  /// not happen.
   var hasZero: Bool { bytes.contains(0) }
+
+  /// Whether a power cut has left zeros in place of this journal line, perhaps the first. It and all behind it did not
+  /// happen.
+  func isLost(inJournal: Bool) -> Bool { hasZero && (inJournal || number > 1 && mayBeginJournal) }
 
   /// A byte order mark in front.
   var hasMark: Bool { number == 1 && bytes.starts(with: [0xEF, 0xBB, 0xBF]) }
@@ -156,10 +158,10 @@ package enum JournalScan {
   package static func lines(_ bytes: UnsafeRawBufferPointer, _ body: (ScannedLine) -> Void) {
     var hasBegun = false
     for line in JobLines(bytes) where line.isComplete {
-      let journal = line.journal
-      hasBegun = hasBegun || journal != nil
-      if hasBegun, line.hasZero { return }
-      if let journal { body(journal) }
+      if line.isLost(inJournal: hasBegun) { return }
+      guard let journal = line.journal else { continue }
+      hasBegun = true
+      body(journal)
     }
   }
 

@@ -12,6 +12,8 @@ struct JobEditor {
 
   /// Seconds until a job that was taken from its worker is due, should the command that took it die.
   private static let stopTime: Int64 = 60
+  /// How often to look for a file that others move meanwhile.
+  private static let mostLooks = 5
 
   /// Gives a job another text. A worker that runs it stops.
   /// - Parameter home: the directory that it is in then; nil for where it is.
@@ -113,31 +115,35 @@ struct JobEditor {
   {
     try spool.system.exchange(spool.root, draft, place.path)
     if isMovedByNobody(try spool.system.status(spool.root, draft), file) { return }
-    // The job had just moved, and another file has its name. If this process was stopped, ours may have been moved on.
-    // Whatever goes wrong with that look, the other file must not stay in `tmp/`.
-    let now = (try? JobSearch(spool).place(of: place.name, own)) ?? place
-    do throws(SpoolError) {
-      try spool.system.exchange(spool.root, draft, now.path)
-      if try !spool.system.status(spool.root, draft).isSameFile(as: own) {
+    // The job had just moved, and another file has its name. While this process stands still, ours may be moved on, at
+    // each of these steps. Whatever goes wrong with a look, the other file must not stay in `tmp/`.
+    var now = place
+    for _ in 0..<Self.mostLooks {
+      now = (try? JobSearch(spool).place(of: place.name, own)) ?? now
+      do throws(SpoolError) {
+        try spool.system.exchange(spool.root, draft, now.path)
+        if try spool.system.status(spool.root, draft).isSameFile(as: own) {
+          // The first exchange may be durable by now.
+          try spool.flush(now.directory).run()
+          throw Self.hasMoved(place)
+        }
         // It was moved on only now, and a third file has come.
         try spool.system.exchange(spool.root, draft, now.path)
-        try spool.putBack(draft, at: now.path)
+      } catch {
+        if try spool.system.status(spool.root, draft).isSameFile(as: own) { throw error }
+        guard error.errno != .noSuchFileOrDirectory else { continue }
+        try putBack(draft, at: now.path, instead: own)
+        throw error
       }
-      // The first exchange may be durable by now.
-      try spool.flush(now.directory).run()
-    } catch {
-      if try spool.system.status(spool.root, draft).isSameFile(as: own) { throw error }
-      // The draft's name has the other job.
-      try putBack(draft, at: now.path, instead: own)
-      if error.errno != .noSuchFileOrDirectory { throw error }
     }
+    try putBack(draft, at: now.path, instead: own)
     throw Self.hasMoved(place)
   }
 
   /// Gives a job that was taken by mistake its name again. `own` goes, as far as it has that name: a person's move by
   /// link and unlink may just put it back there.
   private func putBack(_ draft: Path, at path: Path, instead own: FileStatus) throws(SpoolError) {
-    for _ in 0..<5 {
+    for _ in 0..<Self.mostLooks {
       _ = try? spool.remove(path, of: own)
       do throws(SpoolError) {
         return try spool.moveNoReplace(draft, path)

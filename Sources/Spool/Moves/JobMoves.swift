@@ -63,6 +63,10 @@ extension JobMoves {
     let now = try spool.system.status(spool.root, claim)
     if now.isSameFile(as: old), now.links <= old.links {
       try spool.system.rename(spool.root, draft, claim)
+      for _ in 0..<Self.mostLooks {
+        guard try isTaken(old) else { break }
+        Host.current.wait(milliseconds: 20)
+      }
       // A person may have moved it since. Of the names, not of links: NFS keeps a name of a file that is open.
       if try JobSearch(spool).place(of: job.fileName, old) == nil,
         try spool.names(of: old, like: job, in: .hold).isEmpty
@@ -80,17 +84,22 @@ extension JobMoves {
   private func withdraw(_ claim: Path, _ job: JobName, _ own: FileStatus) throws(SpoolError) -> Bool {
     var (isGone, looks) = (false, 0)
     // It may get a name while the others are looked for, so one look in vain is not enough.
-    for _ in 0..<50 where looks < 2 {
+    for _ in 0..<Self.mostLooks where looks < 2 {
       let names = try self.names(of: own, job)
       for name in names where try spool.remove(name, of: own) { isGone = true }
-      var isThere = !names.isEmpty
-      for name in try spool.list(.tmp) where !isThere {
-        isThere = try spool.status(.tmp, name)?.isSameFile(as: own) ?? false
-      }
+      let isThere = try isTaken(own) || !names.isEmpty
       looks = isThere ? 0 : looks + 1
       if looks < 2 { Host.current.wait(milliseconds: 20) }
     }
     return try spool.remove(claim, of: own) || isGone
+  }
+
+  private static let mostLooks = 50
+
+  /// Whether somebody has taken a file to `tmp/` by mistake, and gives it its name again.
+  private func isTaken(_ file: FileStatus) throws(SpoolError) -> Bool {
+    for name in try spool.list(.tmp) where try spool.status(.tmp, name)?.isSameFile(as: file) ?? false { return true }
+    return false
   }
 
   private func names(

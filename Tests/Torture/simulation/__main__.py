@@ -69,14 +69,9 @@ SPOOL = {
             '    if planted("an edit does not look at what it has exchanged") { return }\n'
             "    if isMovedByNobody(try spool.system.status(spool.root, draft), file) { return }",
         ),
-        "an edit overlooks half a move": (
-            "    now.isSameFile(as: before) && now.links <= before.links",
-            '    now.isSameFile(as: before) && (planted("an edit overlooks half a move") || now.links <= before.links)',
-        ),
-        "a copy overlooks half a move": (
-            "      guard old.isSameFile(as: files.identity), old.links <= files.identity.links else {",
-            '      guard planted("a copy overlooks half a move")\n'
-            "        || old.isSameFile(as: files.identity) && old.links <= files.identity.links else {",
+        "a claim that is moved by half is replaced": (
+            "    if now.isSameFile(as: old), now.links <= old.links {",
+            '    if now.isSameFile(as: old), now.links <= old.links || planted("a claim that is moved by half is replaced") {',
         ),
         "an edit does not look at what it has locked": (
             "    guard now.isSameFile(as: found), now.size == found.size,\n      try",

@@ -116,6 +116,14 @@ import Testing
     let job = parsed(whole + "check\u{0}\u{0}\u{0}\nverified: 2026-01-01T00:00:00Z size=1 crc32=00000000 part=1\n")
     #expect(job.defect == nil && job.journal.publication.verified == nil)
     #expect(job.completeLength == whole.utf8.count && job.hasTornTail)
+    // The first line of the journal.
+    let request = "https://h/a\n"
+    for torn in ["\u{0}\u{0}boot=b\n", "star\u{0}\u{0}\n", "started: \u{0}\n"] {
+      let job = parsed(request + torn + "failed: 2026-01-01T00:00:00Z attempt=1 code=cut\n")
+      #expect(job.defect == nil && job.journal.isEmpty && job.completeLength == request.utf8.count, "\(torn)")
+      #expect(job.isTornByWorker(in: .cur) && !job.isTornByWorker(in: .new))
+    }
+    #expect(parsed("\u{0}\n" + request).defect != nil && parsed(request + "x\u{0}\n").defect?.line == 2)
   }
 
   @Test func unknownKeysBehindTheJournalAreALaterVersions() {

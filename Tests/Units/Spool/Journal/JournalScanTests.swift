@@ -22,6 +22,7 @@ import Testing
     // What a power cut left: neither that line nor those behind it.
     #expect(scan("failed: a\ndone: \0\ndone: b\n") { $0.key } == [.failed])
     #expect(scan("failed: a\n\0\0\ndone: b\n") { $0.key } == [.failed], "zeros alone")
+    #expect(scan("https://h/a\n\0\0\ndone: b\n") { $0.key } == [], "the first line")
   }
 
   @Test(arguments: ["", "url: https://h/a\n"])
