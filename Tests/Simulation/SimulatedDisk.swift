@@ -94,7 +94,7 @@ final class SimulatedDisk {
   /// Called when a file that was emptied has as many bytes again as are on the disk.
   var onRewrite: () -> Void = {}
   /// Called before bytes are written at an offset.
-  var onWrite: (Inode, Int) -> Void = { _, _ in }
+  var onWrite: (Inode, UnsafeRawBufferPointer, Int) -> Void = { _, _, _ in }
   /// Hears what inotify(7) would tell of a name in a directory.
   var onEvent: (Inode, Int32, [UInt8]) -> Void = { _, _, _ in }
   /// Hears of changes of names, and of what a power cut does to them.
@@ -150,6 +150,7 @@ final class SimulatedDisk {
 
   /// - Parameter isRename: whether names move, and do not come and go.
   private func apply(_ wanted: [Change], isRename: Bool = false) {
+    writeBack()
     var changes = wanted
     for index in changes.indices {
       let change = changes[index]
@@ -345,6 +346,13 @@ final class SimulatedDisk {
     open.values.contains { $0.inode === inode && $0.process == process && $0.lock != LOCK_UN }
   }
 
+  /// The host of a process, where hosts do not see each other's locks; nil where they do.
+  var hostOfLocks: ((Int) -> Int)?
+
+  private func isSeen(_ other: OpenFile, by file: OpenFile) -> Bool {
+    hostOfLocks.map { $0(other.process) == $0(file.process) } ?? true
+  }
+
   /// flock(2), LOCK_NB.
   func lock(_ number: Int32, _ operation: Int32) throws(Failure) {
     let file = try file(number)
@@ -352,7 +360,7 @@ final class SimulatedDisk {
     if wanted == file.lock { return }
     // The old lock is given back first.
     file.lock = LOCK_UN
-    let others = allOpen.filter { $0 !== file && $0.inode === file.inode }.map(\.lock)
+    let others = allOpen.filter { $0 !== file && $0.inode === file.inode && isSeen($0, by: file) }.map(\.lock)
     if wanted == LOCK_EX, others.contains(where: { $0 != LOCK_UN }) { throw fail(EWOULDBLOCK) }
     if wanted == LOCK_SH, others.contains(LOCK_EX) { throw fail(EWOULDBLOCK) }
     file.lock = wanted
@@ -378,7 +386,8 @@ final class SimulatedDisk {
   /// What other open files have locked of the file.
   func rangeLocks(besides number: Int32) throws(Failure) -> [(range: Range<Int64>, lock: RangeLock)] {
     let file = try file(number)
-    return open.sorted { $0.key < $1.key }.filter { $0.value !== file && $0.value.inode === file.inode }
+    return open.sorted { $0.key < $1.key }
+      .filter { $0.value !== file && $0.value.inode === file.inode && isSeen($0.value, by: file) }
       .flatMap(\.value.ranges)
   }
 
@@ -392,7 +401,8 @@ final class SimulatedDisk {
   func write(_ bytes: UnsafeRawBufferPointer, to file: OpenFile, at offset: Int) throws(Failure) -> Int {
     guard file.writes else { throw fail(EBADF) }
     let inode = file.inode
-    onWrite(inode, offset)
+    onWrite(inode, bytes, offset)
+    writeBack()
     let growth = offset + bytes.count - inode.bytes.count
     if growth > room { throw fail(ENOSPC) }
     if growth > 0 {
@@ -410,12 +420,25 @@ final class SimulatedDisk {
     return bytes.count
   }
 
+  /// Makes durable what the kernel writes back by itself: after 30 s (dirty_expire_centisecs), or some minutes where a
+  /// laptop saves its battery. To be called before each change.
+  private func writeBack() {
+    defer { changedAt = clock }
+    guard clock - changedAt > 600_000_000_000 else { return }
+    for changes in pending { Self.apply(changes, to: \.durableEntries) }
+    pending = []
+    for file in unflushed.values { file.flush() }
+    unflushed = unflushed.filter { !$0.value.lost.isEmpty }
+  }
+  private var changedAt: Int64 = 0
+
   func truncate(_ file: OpenFile, to length: Int) throws(Failure) {
     guard file.writes, file.inode.type == S_IFREG else { throw fail(EINVAL) }
     truncate(file.inode, to: length)
   }
 
   private func truncate(_ inode: Inode, to length: Int) {
+    writeBack()
     let gone = inode.bytes.count - length
     if gone > 0 { inode.bytes.removeLast(gone) } else { inode.bytes += [UInt8](repeating: 0, count: -gone) }
     room += gone
@@ -529,6 +552,7 @@ final class SimulatedDisk {
   /// Closes all files, and loses some of what was not made durable.
   func cutPower(_ random: inout some RandomNumberGenerator) {
     (open, copies) = ([:], [:])
+    writeBack()
     let end = keeping == .all ? pending.count : Int.random(in: 0...pending.count, using: &random)
     var undone: Set<[UInt8]> = []
     for (index, changes) in pending.enumerated() {

@@ -66,7 +66,7 @@ final class SimulatedKernel: Kernel, @unchecked Sendable {
       return 0
     }
     process.looks = answer == 0 && process.isReplacing ? 60 : 0
-    process.isTaking = answer == 0 && !disk.unknownRenames.isEmpty && bytes(to).starts(with: Array("tmp/moved".utf8))
+    process.isTaking = answer == 0 && bytes(to).starts(with: Array("tmp/moved".utf8))
     return answer
   }
   override func link(

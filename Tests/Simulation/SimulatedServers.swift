@@ -113,7 +113,11 @@ final class SimulatedServers {
     // A job that goes on to its other server keeps its slot.
     if id > 0, hasMirror(id) || host == "l" { return }
     requests.append((process, job, host, id))
-    let others = requests.filter { !$0.process.isDead && $0.host == host }
+    // Who does not see others' locks does not see their slots.
+    let seesAll = world.disk.hostOfLocks == nil
+    let others = requests.filter {
+      !$0.process.isDead && $0.host == host && (seesAll || $0.process.host == process.host)
+    }
     let jobs = Set(others.map { [UInt64($0.process.number), $0.job ?? 0] })
     // The slots of a worker that is stopped for long do not count.
     if !others.contains(where: { $0.process.hadTrouble }), jobs.count > perHost {

@@ -31,6 +31,12 @@ import Testing
         FileSystemKind(name: "smb3", sharing: .network),
       ])
     }
+    // Those that found something before there were any keep their stories.
+    let hidesLocks = !kind.isLocal && !isHalving && seed % 16 == 12
+    if hidesLocks {
+      kind = FileSystemKind(name: "sshfs", sharing: .program)
+      world.hideLocks()
+    }
     if !kind.isLocal {
       let plain: Set<RenameManner> = [.withoutReplacing, .exchanging]
       world.disk.unknownRenames = isHalving ? plain : world.pick([[], plain])
@@ -54,6 +60,7 @@ import Testing
       // A command that stops between its link and its unlink may remove a name that has come back meanwhile: a known
       // hole of file systems that cannot rename without replacing.
       let peopleFreeze = world.disk.unknownRenames.isEmpty
+      // Nor does anything tell a worker that stands still from a dead one where locks are not seen.
       /// - Parameter calls: about as many as the process makes.
       func fates(in calls: Int, freezes: Bool = true) -> [Fate] {
         func fate(_ blow: Fate.Blow) -> Fate {
@@ -90,9 +97,10 @@ import Testing
         let host = kind.isLocal ? 1 : world.random(1...2)
         if let whole {
           let stays = world.isChance(1, in: 3) ? world.pick([5000, 100_000, 4_000_000]) : nil
-          whole.work(number, host: host, stays: stays, fates(in: world.pick([300, 1500])))
+          let fates = fates(in: world.pick([300, 1500]), freezes: !hidesLocks)
+          whole.work(number, host: host, stays: stays, fates)
         } else {
-          play.work(number, host: host, passes: 6, fates(in: 400))
+          play.work(number, host: host, passes: 6, fates(in: 400, freezes: !hidesLocks))
         }
       }
       for number in 0..<world.random(0...2) { play.steer(number, gestures: 8, fates(in: 100, freezes: peopleFreeze)) }

@@ -50,7 +50,7 @@ private final class Subscription {
     whole.servers.put(resource)
     // Its jobs have one URL, which the oracle takes for one job's.
     world.disk.onChange = { [unowned self] in look($0) }
-    world.disk.onWrite = { _, _ in }
+    world.disk.onWrite = { _, _, _ in }
   }
 
   private func directory(_ directory: Directory) -> SimulatedDisk.Inode? {

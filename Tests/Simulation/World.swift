@@ -262,6 +262,11 @@ final class World: @unchecked Sendable {
     wasCut = true
   }
 
+  /// Hosts do not see each other's locks, as on sshfs, or NFS with `local_lock`.
+  func hideLocks() {
+    disk.hostOfLocks = { [unowned self] number in processes.first { $0.number == number }?.host ?? 1 }
+  }
+
   /// The wall clock of a spool's only host is set, or the host sleeps.
   func jump(seconds: Int, asleep isAsleep: Bool) {
     let time = Int64(seconds) * 1_000_000_000

@@ -62,6 +62,13 @@ package struct JobText: Sendable {
     JobLines.kept(of: bytes) { !$0.sets(keys) }
   }
 
+  /// The text without what a worker's crash left of a journal line, which did not happen.
+  static func withoutTornLine(_ bytes: [UInt8]) -> [UInt8] {
+    if bytes.last == 0x0A, !bytes.contains(0) { return bytes }
+    let text = bytes.withUnsafeBytes { JobText($0) }
+    return text.hasTornTail && text.tornTailIsJournal ? Array(bytes[..<text.completeLength]) : bytes
+  }
+
   /// Whether the torn tail is a line that a worker wrote, and so did not happen. A job from a directory for drops that
   /// has a journal may have a torn line from a person, who still writes it or was interrupted. Any other job was whole
   /// when it was claimed.

@@ -205,29 +205,23 @@ struct JobEditor {
   }
 
   /// Has a job that a person is about to put back say that it is complete, where that makes a difference, so that it
-  /// need not settle. A file that this user may not rewrite, or that is no job's, is left as it is.
+  /// need not settle, and removes what a worker's crash left of a journal line, which would look like a person's. A file
+  /// that this user may not rewrite, or that is no job's, is left as it is.
   /// - Throws: ``SpoolError``, ENOENT when it has moved.
   func sayComplete(_ place: JobPlace) throws(SpoolError) {
-    guard spool.kind.leases != .both, JobName(place.name) != nil,
-      let status = try spool.status(place.directory, place.name), status.isRegular,
+    func whole(_ text: [UInt8]) -> [UInt8] {
+      JobText.finished(place.directory.takesDrops ? text : JobText.withoutTornLine(text), on: spool.kind)
+    }
+    guard JobName(place.name) != nil, let status = try spool.status(place.directory, place.name), status.isRegular,
       status.links == 1, status.size <= Spool.maximumJobFile
     else { return }
     do throws(SpoolError) {
-      if try saysComplete(spool.openText(place.path)) { return }
-      try replaceText(of: place, modified: status.modified) { JobText.finished($0, on: spool.kind) }
+      guard let text = try spool.read(place.path, limit: Spool.maximumJobFile)?.bytes, whole(text) != text else {
+        return
+      }
+      try replaceText(of: place, modified: status.modified) { whole($0) }
     } catch  where error.mayConcernOneFile || error.isLackOfSpace {
     }
-  }
-
-  private func saysComplete(_ file: borrowing OwnedFile) throws(SpoolError) -> Bool {
-    let line = [0x0A] + JobText.completeLine
-    let status = try file.status()
-    guard status.isRegular, status.size >= line.count else { return false }
-    var tail = [UInt8](repeating: 0, count: line.count)
-    let count = try tail.withUnsafeMutableBufferPointer { (buffer) throws(SpoolError) in
-      try file.read(into: UnsafeMutableRawBufferPointer(buffer), at: status.size - Int64(line.count))
-    }
-    return count == line.count && tail == line
   }
 
   /// The directory as well, for workers of other hosts: they look at its time.

@@ -118,9 +118,7 @@ package struct Relinking: Sendable {
     let lines = urls.map { "url: \($0)\n" } + (pinned.map { ["output: \($0)\n"] } ?? [])
     let isNewlyOffered = isOffered && !text.request.isOffered
     var result = Array((isNewlyOffered ? JobText.offered(lines.joined()) : lines.joined()).utf8)
-    // A journal line without its newline did not happen.
-    let end = text.hasTornTail && text.tornTailIsJournal ? text.completeLength : old.count
-    result += JobLines.kept(of: Array(old[..<end])) { !$0.sets(replaced) }
+    result += JobLines.kept(of: JobText.withoutTornLine(old)) { !$0.sets(replaced) }
     if result.last != 0x0A { result.append(0x0A) }
     // Before its first attempt a job has nothing that the URLs could be compared with.
     if !text.journal.isEmpty { result += JournalLine.relinked(time, url: shownURL, isSame: isSame).text.utf8 }

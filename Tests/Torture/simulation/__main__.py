@@ -104,9 +104,9 @@ SPOOL = {
             "      try spool.system.exchange(spool.root, copy, path)\n      let old",
         ),
         "a claim is replaced without a look whether it was moved": (
-            "      try spool.system.rename(spool.root, draft, claim)\n      // A person",
+            "      try spool.system.rename(spool.root, draft, claim)\n",
             "      try spool.system.rename(spool.root, draft, claim)\n"
-            '      if planted("a claim is replaced without a look whether it was moved") { return }\n      // A person',
+            '      if planted("a claim is replaced without a look whether it was moved") { return }\n',
         ),
         "a claim keeps the time of its drop": (
             "      if mayMove, spool.isWorkersOwn(candidate.status) { try spool.touch(candidate.lock) }",
