@@ -96,7 +96,9 @@ final class Oracle {
       changes.allSatisfy({ $0.directory === directory(.cur) }),
       let owner = ClaimName(FileName(changes[0].name))?.owner?.process, owner != Int32(taker.number),
       let process = world.living("worker").first(where: { Int32($0.number) == owner }), !process.hadTrouble,
-      world.disk.isLocked(inode, by: process.number), let id = id(of: inode),
+      world.disk.isOpen(inode, by: process.number, locked: true), let id = id(of: inode),
+      // A file that has just taken the name of the one that it has open goes back.
+      world.disk.isOpen(inode, by: Int(taker.number)),
       // It cannot know of a jump before it began, and the owner has not noticed it yet.
       !(taker.began >= world.jumpedAt && world.disk.clock - world.jumpedAt < 30_000_000_000)
     else { return }
@@ -184,6 +186,13 @@ final class Oracle {
     let isExchange = changes.allSatisfy { $0.inode != nil }
     let isReplaced = changes.allSatisfy { $0.inode == nil ? $0.directory === tmp : $0.directory === cur }
     if changes.count == 2, isExchange || isReplaced { exchanging.insert(world.currentName) }
+    if changes.count == 2, isExchange, let taken = changes.first(where: { $0.directory === tmp })?.inode,
+      let given = changes.first(where: { $0.directory !== tmp })?.inode, let id = id(of: given)
+    {
+      // A job that is not yet acknowledged is not missed.
+      exchanged[id] = nil
+      if let other = self.id(of: taken), other != id { exchanged[other] = world.currentName }
+    }
     // It may have to remove several names, one after the other.
     if !changes.allSatisfy({ $0.inode == nil || $0.directory === tmp }) { withdrawing.remove(world.currentName) }
     if changes.count == 2, isReplaced, !isExchange { withdrawing.insert(world.currentName) }
@@ -336,7 +345,10 @@ final class Oracle {
     if let dead, ["editor", "person", "refetcher"].contains(where: dead.name.hasPrefix) {
       for (id, found) in places() where found.count > 1 { halved.insert(id) }
     }
-    for (id, name) in exchanged where dead == nil || dead?.name == name && suspects[id] == name { excused.insert(id) }
+    for (id, name) in exchanged
+    where dead == nil || dead?.name == name && (suspects[id] == name || jobs[id]?.isAcknowledged != true) {
+      excused.insert(id)
+    }
     // The job whose text is in the other one's place is there twice.
     for (id, name) in suspects
     where (exchanged.values.contains(name) || exchanging.contains(name) || withdrawing.contains(name))

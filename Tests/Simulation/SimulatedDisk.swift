@@ -342,8 +342,8 @@ final class SimulatedDisk {
     return file
   }
 
-  func isLocked(_ inode: Inode, by process: Int) -> Bool {
-    open.values.contains { $0.inode === inode && $0.process == process && $0.lock != LOCK_UN }
+  func isOpen(_ inode: Inode, by process: Int, locked isLocked: Bool = false) -> Bool {
+    open.values.contains { $0.inode === inode && $0.process == process && (!isLocked || $0.lock != LOCK_UN) }
   }
 
   /// The host of a process, where hosts do not see each other's locks; nil where they do.

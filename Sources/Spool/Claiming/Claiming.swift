@@ -87,6 +87,7 @@ extension Claims {
       if !candidate.isOurs { return try reject(name, from: origin, defect) }
     }
     if let refusal = try rename(&candidate, text, isSound: judgement.defect == nil) { return refusal }
+    if lostToOtherHost(candidate, text) { candidate.isOurs = false }
     return try confirm(candidate, judgement, text, now: now, isWanted)
   }
 
@@ -115,6 +116,13 @@ extension Claims {
     guard let lease = candidate.lease else { return spool.kind.leases != .both }
     if lease == .granted && spool.kind.leaseShowsAllWriters || lease == .unknown && spool.kind.isLocal { return false }
     return !JobText.saysComplete(judgement.bytes)
+  }
+
+  /// Whether a worker of another host, whose lock may not be seen here, lost the job to a person and still has a line to
+  /// write, or sleeps.
+  private func lostToOtherHost(_ candidate: LockedJob, _ text: JobText) -> Bool {
+    guard !spool.kind.isLocal, !candidate.origin.takesDrops, text.journal.attempts.isOpen else { return false }
+    return text.journal.attempts.lastStart?.host != spool.owner.host
   }
 
   /// Gives the job a name that no older job has, and renames it to the claim's name.
