@@ -108,7 +108,7 @@ final class SimulatedDisk {
 
   struct Failure: Error { let errno: Int32 }
 
-  private func fail(_ errno: Int32) -> Failure { Failure(errno: errno) }
+  func fail(_ errno: Int32) -> Failure { Failure(errno: errno) }
 
   private func directory(_ at: Int32, _ path: [UInt8]) throws(Failure) -> (Inode, [ArraySlice<UInt8>]) {
     let parts = path.split(separator: 0x2F)
@@ -319,7 +319,9 @@ final class SimulatedDisk {
   private func isCopied(_ file: OpenFile) -> Bool {
     !copies.isEmpty && copies.values.contains { $0.contains { $0 === file } }
   }
-  private var allOpen: [OpenFile] { Array(open.values) + copies.values.joined() }
+  /// The host of a process, where hosts do not see each other's locks; nil where they do.
+  var hostOfLocks: ((Int) -> Int)?
+  var allOpen: [OpenFile] { Array(open.values) + copies.values.joined() }
   /// Called when a process closes a file whose lock a child of it keeps.
   var onLockLeft: (OpenFile) -> Void = { _ in }
 
@@ -340,62 +342,6 @@ final class SimulatedDisk {
   func file(_ number: Int32) throws(Failure) -> OpenFile {
     guard let file = open[number] else { throw fail(EBADF) }
     return file
-  }
-
-  func isOpen(_ inode: Inode, by process: Int, locked isLocked: Bool = false) -> Bool {
-    open.values.contains { $0.inode === inode && $0.process == process && (!isLocked || $0.lock != LOCK_UN) }
-  }
-
-  /// The host of a process, where hosts do not see each other's locks; nil where they do.
-  var hostOfLocks: ((Int) -> Int)?
-
-  private func isSeen(_ other: OpenFile, by file: OpenFile) -> Bool {
-    hostOfLocks.map { $0(other.process) == $0(file.process) } ?? true
-  }
-
-  /// flock(2), LOCK_NB.
-  func lock(_ number: Int32, _ operation: Int32) throws(Failure) {
-    let file = try file(number)
-    let wanted = operation & ~LOCK_NB
-    if wanted == file.lock { return }
-    // The old lock is given back first.
-    file.lock = LOCK_UN
-    let others = allOpen.filter { $0 !== file && $0.inode === file.inode && isSeen($0, by: file) }.map(\.lock)
-    if wanted == LOCK_EX, others.contains(where: { $0 != LOCK_UN }) { throw fail(EWOULDBLOCK) }
-    if wanted == LOCK_SH, others.contains(LOCK_EX) { throw fail(EWOULDBLOCK) }
-    file.lock = wanted
-  }
-
-  /// fcntl(2), F_OFD_SETLK.
-  func lockRange(_ number: Int32, _ lock: RangeLock, _ range: Range<Int64>) throws(Failure) {
-    let file = try file(number)
-    if lock != .none, !file.writes { throw fail(EBADF) }
-    let inTheWay = try rangeLocks(besides: number).contains {
-      $0.range.overlaps(range) && (lock == .exclusive || lock == .shared && $0.lock == .exclusive)
-    }
-    if inTheWay { throw fail(EAGAIN) }
-    file.ranges = file.ranges.flatMap { held in
-      [
-        (held.range.lowerBound, min(held.range.upperBound, range.lowerBound)),
-        (max(held.range.lowerBound, range.upperBound), held.range.upperBound),
-      ].filter { $0.0 < $0.1 }.map { ($0.0..<$0.1, held.lock) }
-    }
-    if lock != .none { file.ranges.append((range, lock)) }
-  }
-
-  /// What other open files have locked of the file.
-  func rangeLocks(besides number: Int32) throws(Failure) -> [(range: Range<Int64>, lock: RangeLock)] {
-    let file = try file(number)
-    return open.sorted { $0.key < $1.key }
-      .filter { $0.value !== file && $0.value.inode === file.inode && isSeen($0.value, by: file) }
-      .flatMap(\.value.ranges)
-  }
-
-  /// F_SETLEASE with F_RDLCK.
-  func probeLease(_ number: Int32) throws(Failure) {
-    let file = try file(number)
-    guard file.inode.type == S_IFREG else { throw fail(EINVAL) }
-    if allOpen.contains(where: { $0.inode === file.inode && $0.writes }) { throw fail(EAGAIN) }
   }
 
   func write(_ bytes: UnsafeRawBufferPointer, to file: OpenFile, at offset: Int) throws(Failure) -> Int {

@@ -171,8 +171,8 @@ package final class Claim {
   /// - Parameter due: the time of the next attempt or check; it becomes the file's mtime, for the scan and for `ls`.
   /// - Throws: ``SpoolError``, ENOENT where the file has moved.
   package func park(until due: Timestamp) throws(SpoolError) {
-    // Before the rename: a job in partial/ with the mtime of its last heartbeat would be due at once. Not a time that has
-    // passed: others would take this worker for frozen.
+    // Before the rename: a job in partial/ with the mtime of its last heartbeat would be due at once. Not a time that
+    // has passed: others would take this worker for frozen.
     try file.setTimes(to: max(due.seconds, spool.now().seconds))
     // In `standing/`, what a power cut leaves of the first line of a journal looks like a file that is not complete.
     if isStandingOrder, text.journal.isEmpty { try file.fdatasync() }

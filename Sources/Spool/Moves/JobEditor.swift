@@ -205,8 +205,8 @@ struct JobEditor {
   }
 
   /// Has a job that a person is about to put back say that it is complete, where that makes a difference, so that it
-  /// need not settle, and removes what a worker's crash left of a journal line, which would look like a person's. A file
-  /// that this user may not rewrite, or that is no job's, is left as it is.
+  /// need not settle, and removes what a worker's crash left of a journal line, which would look like a person's. A
+  /// file that this user may not rewrite, or that is no job's, is left as it is.
   /// - Throws: ``SpoolError``, ENOENT when it has moved.
   func sayComplete(_ place: JobPlace) throws(SpoolError) {
     func whole(_ text: [UInt8]) -> [UInt8] {
@@ -217,7 +217,8 @@ struct JobEditor {
     else { return }
     do throws(SpoolError) {
       guard let text = try spool.read(place.path, limit: Spool.maximumJobFile)?.bytes else { return }
-      // It may be the claim of a worker that died after a failed fsync: its pages count as clean, so it needs a new inode.
+      // It may be the claim of a worker that died after a failed fsync: its pages count as clean, so it needs a new
+      // inode.
       let isDoubtful = place.directory == .hold && text.withUnsafeBytes { JournalScan.request(in: $0).count < $0.count }
       guard isDoubtful || whole(text) != text else { return }
       try replaceText(of: place, modified: status.modified) { whole($0) }
