@@ -423,6 +423,9 @@ extension Spool {
     }
   }
 
+  /// Begins the names of files that are taken to `tmp/` to be looked at again.
+  static let takenName = FileName("moved")
+
   /// Gives a job that was taken by mistake its name again, or one with a number.
   func putBack(_ former: Path, at path: Path) throws(SpoolError) {
     var target = path
@@ -444,7 +447,7 @@ extension Spool {
   @discardableResult func remove(_ path: Path, of job: FileStatus, isDouble: Bool = false) throws(SpoolError) -> Bool {
     guard try system.statusIfPresent(root, path)?.isSameFile(as: job) == true else { return false }
     if isDouble, try !hasOtherName(job, than: path) { return false }
-    let former = temporary(FileName("moved"))
+    let former = temporary(Self.takenName)
     do throws(SpoolError) {
       try system.rename(root, path, former)
     } catch {
@@ -471,7 +474,7 @@ extension Spool {
     } catch  where error.errno == .fileExists {
       return try completeMoveByLink(from, to, in: directory, or: error)
     }
-    let former = temporary(FileName("moved"))
+    let former = temporary(Self.takenName)
     do throws(SpoolError) {
       if isJob {
         // A worker may have taken the job meanwhile, and another one was dropped or claimed by its name.

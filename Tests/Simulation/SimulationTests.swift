@@ -297,8 +297,6 @@ import Testing
     (2_403_000_009_939, false),
     // Two people move the other name on, one after the other, while a command looks for it.
     (2_503_000_034_942, false),
-    // A worker dies after a failed fsync, and a person holds its claim before another worker has it.
-    (4_304_000_000_699, true),
     // A repair from a server without ranges copies the old file anew in each attempt.
     (2_101_000_001_197, true),
   ]

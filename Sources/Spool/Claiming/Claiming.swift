@@ -121,7 +121,9 @@ extension Claims {
   /// Whether a worker of another host, whose lock may not be seen here, lost the job to a person and still has a line
   /// to write, or sleeps.
   private func lostToOtherHost(_ candidate: LockedJob, _ text: JobText) -> Bool {
-    guard !spool.kind.isLocal, !candidate.origin.takesDrops, text.journal.attempts.isOpen else { return false }
+    guard !spool.kind.isLocal, !candidate.origin.takesDrops, candidate.status.size <= Spool.maximumJobFile,
+      text.journal.attempts.isOpen
+    else { return false }
     return text.journal.attempts.lastStart?.host != spool.owner.host
   }
 

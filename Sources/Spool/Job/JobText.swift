@@ -30,6 +30,8 @@ package struct JobText: Sendable {
   /// length, but not its data.
   package var tornTailIsJournal: Bool { !isTooLong && (hasTornTail && !journal.isEmpty || tailBeginsJournal) }
   private var tailBeginsJournal = false
+  /// Whether only a worker can have written the tail: a person may add to a job that has a journal.
+  var endsInWorkersLine: Bool { !isTooLong && hasTornTail && tailBeginsJournal }
 
   /// The request is longer than ``maximumRequest``; the rest, which is the torn tail then, was not read.
   package private(set) var isTooLong = false
@@ -40,7 +42,7 @@ package struct JobText: Sendable {
   package init(_ bytes: UnsafeRawBufferPointer, defaults isDefaults: Bool = false) {
     var inJournal = false
     for line in JobLines(bytes) {
-      if !line.isComplete || line.isLost(inJournal: inJournal) {
+      if !line.isComplete || !isDefaults && line.isLost(inJournal: inJournal) {
         (hasTornTail, tailBeginsJournal) = (true, line.mayBeginJournal)
         break
       }
@@ -66,7 +68,7 @@ package struct JobText: Sendable {
   static func withoutTornLine(_ bytes: [UInt8]) -> [UInt8] {
     if bytes.last == 0x0A, !bytes.contains(0) { return bytes }
     let text = bytes.withUnsafeBytes { JobText($0) }
-    return text.hasTornTail && text.tornTailIsJournal ? Array(bytes[..<text.completeLength]) : bytes
+    return text.endsInWorkersLine ? Array(bytes[..<text.completeLength]) : bytes
   }
 
   /// Whether the torn tail is a line that a worker wrote, and so did not happen. A job from a directory for drops that

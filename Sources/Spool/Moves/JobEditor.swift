@@ -137,6 +137,7 @@ struct JobEditor {
       }
     }
     try putBack(draft, at: now.path, instead: own)
+    try spool.flush(now.directory).run()
     throw Self.hasMoved(place)
   }
 
@@ -216,11 +217,11 @@ struct JobEditor {
       status.links == 1, status.size <= Spool.maximumJobFile
     else { return }
     do throws(SpoolError) {
-      guard let text = try spool.read(place.path, limit: Spool.maximumJobFile)?.bytes else { return }
-      // It may be the claim of a worker that died after a failed fsync: its pages count as clean, so it needs a new
-      // inode.
-      let isDoubtful = place.directory == .hold && text.withUnsafeBytes { JournalScan.request(in: $0).count < $0.count }
-      guard isDoubtful || whole(text) != text else { return }
+      // Somebody still writes to it, and the job goes on in this file.
+      if spool.kind.isLocal, try spool.openText(place.path).askLease() == .refused { return }
+      guard let text = try spool.read(place.path, limit: Spool.maximumJobFile)?.bytes, whole(text) != text else {
+        return
+      }
       try replaceText(of: place, modified: status.modified) { whole($0) }
     } catch  where error.mayConcernOneFile || error.isLackOfSpace {
     }

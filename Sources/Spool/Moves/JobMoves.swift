@@ -98,7 +98,9 @@ extension JobMoves {
 
   /// Whether somebody has taken a file to `tmp/` by mistake, and gives it its name again.
   private func isTaken(_ file: FileStatus) throws(SpoolError) -> Bool {
-    for name in try spool.list(.tmp) where try spool.status(.tmp, name)?.isSameFile(as: file) ?? false { return true }
+    for name in try spool.list(.tmp) where name.bytes.starts(with: Spool.takenName.bytes) {
+      if try spool.status(.tmp, name)?.isSameFile(as: file) ?? false { return true }
+    }
     return false
   }
 
