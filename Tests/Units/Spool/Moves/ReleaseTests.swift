@@ -42,6 +42,20 @@ import Testing
     #expect(looks.current >= 3 && files.names("new") == ["a"])
   }
 
+  /// What a crash left of a journal line goes, because in `new/` it would look like a person's. A person's line stays.
+  @Test(arguments: [
+    ("https://host/a\n", "started: 20"), ("https://host/a\n", "\0\0\0\n"),
+    ("https://host/a\nrequeued: 2026-01-01T00:00:00Z\n", "fai"),
+  ])
+  func aLineThatACrashToreGoes(whole: String, torn: String) throws {
+    let fixture = try Fixture()
+    for (name, tail) in [("a", torn), ("b", "priority: high")] {
+      try writeFile(fixture.files.path("failed/\(name)"), Array((whole + tail).utf8))
+      _ = try Steering(fixture.spool).perform(.retry, FileName(name))
+      #expect(try fixture.text("new/\(name)") == (tail == torn ? whole : whole + tail))
+    }
+  }
+
   /// Where nobody can see who still writes a file, a job that was put back need not settle: its journal is behind the
   /// line by which its dropper said that it is complete.
   @Test(arguments: [Gesture.release, .retry, .high, .low])
