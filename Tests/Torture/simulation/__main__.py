@@ -125,10 +125,6 @@ SPOOL = {
             "    if isDouble, try !hasOtherName(job, than: path) { return false }",
             '    let isDouble = isDouble && !planted("a late drop counts as a move")\n    if isDouble, try !hasOtherName(job, than: path) { return false }',
         ),
-        "a move removes the last name": (
-            "        if now.links == 1 { return try moveByLink(from, to, in: root) }",
-            '        if now.links == 1, !planted("a move removes the last name") { return try moveByLink(from, to, in: root) }',
-        ),
         "two who move a job both remove their name": (
             "    if goes, isDouble { goes = try hasOtherName(job, than: path) }",
             '    if goes, isDouble, !planted("two who move a job both remove their name") { goes = try hasOtherName(job, than: path) }',
