@@ -98,7 +98,7 @@ final class Oracle {
       let process = world.living("worker").first(where: { Int32($0.number) == owner }), !process.hadTrouble,
       world.disk.isOpen(inode, by: process.number, locked: true), let id = id(of: inode),
       // A file that has just taken the name of the one that it has open goes back.
-      world.disk.isOpen(inode, by: Int(taker.number)),
+      world.disk.isOpen(inode, by: taker.number),
       // It cannot know of a jump before it began, and the owner has not noticed it yet.
       !(taker.began >= world.jumpedAt && world.disk.clock - world.jumpedAt < 30_000_000_000)
     else { return }
@@ -189,7 +189,7 @@ final class Oracle {
     if changes.count == 2, isExchange, let taken = changes.first(where: { $0.directory === tmp })?.inode,
       let given = changes.first(where: { $0.directory !== tmp })?.inode, let id = id(of: given)
     {
-      // A job that is not yet acknowledged is not missed.
+      // Here as well, because nobody misses a job before its drop is acknowledged.
       exchanged[id] = nil
       if let other = self.id(of: taken), other != id { exchanged[other] = world.currentName }
     }

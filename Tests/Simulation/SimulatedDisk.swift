@@ -366,8 +366,8 @@ final class SimulatedDisk {
     return bytes.count
   }
 
-  /// Makes durable what the kernel writes back by itself: after 30 s (dirty_expire_centisecs), or some minutes where a
-  /// laptop saves its battery. To be called before each change.
+  /// Makes everything durable if nothing has changed for ten minutes: the kernel writes back by itself, after 30 s
+  /// (dirty_expire_centisecs) or, where a laptop saves its battery, some minutes. To be called before each change.
   private func writeBack() {
     defer { changedAt = clock }
     guard clock - changedAt > 600_000_000_000 else { return }

@@ -29,9 +29,9 @@ package struct JobText: Sendable {
   /// Whether the tail is the beginning of a journal line, or zeros that a power cut left in its place: the file got its
   /// length, but not its data.
   package var tornTailIsJournal: Bool { !isTooLong && (hasTornTail && !journal.isEmpty || tailBeginsJournal) }
-  private var tailBeginsJournal = false
-  /// Whether only a worker can have written the tail: a person may add to a job that has a journal.
-  var endsInWorkersLine: Bool { !isTooLong && hasTornTail && tailBeginsJournal }
+  /// Whether the tail begins as a line of the journal does, so that a worker has written it: a person may add to a job
+  /// that has a journal.
+  private(set) var tailBeginsJournal = false
 
   /// The request is longer than ``maximumRequest``; the rest, which is the torn tail then, was not read.
   package private(set) var isTooLong = false
@@ -68,7 +68,7 @@ package struct JobText: Sendable {
   static func withoutTornLine(_ bytes: [UInt8]) -> [UInt8] {
     if bytes.last == 0x0A, !bytes.contains(0) { return bytes }
     let text = bytes.withUnsafeBytes { JobText($0) }
-    return text.endsInWorkersLine ? Array(bytes[..<text.completeLength]) : bytes
+    return text.tailBeginsJournal ? Array(bytes[..<text.completeLength]) : bytes
   }
 
   /// Whether the torn tail is a line that a worker wrote, and so did not happen. A job from a directory for drops that

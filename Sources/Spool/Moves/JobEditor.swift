@@ -213,6 +213,8 @@ struct JobEditor {
     func whole(_ text: [UInt8]) -> [UInt8] {
       JobText.finished(place.directory.takesDrops ? text : JobText.withoutTornLine(text), on: spool.kind)
     }
+    // Nothing of a drop's text would change then.
+    if spool.kind.leases == .both, place.directory.takesDrops { return }
     guard JobName(place.name) != nil, let status = try spool.status(place.directory, place.name), status.isRegular,
       status.links == 1, status.size <= Spool.maximumJobFile
     else { return }

@@ -94,6 +94,7 @@ extension JobMoves {
     return try spool.remove(claim, of: own) || isGone
   }
 
+  /// How often, every 20 ms, to look for a file that others move or take.
   private static let mostLooks = 50
 
   /// Whether somebody has taken a file to `tmp/` by mistake, and gives it its name again.

@@ -100,7 +100,7 @@ package struct Relinking: Sendable {
   }
 
   func obstacle(_ job: JobText) -> String? {
-    if job.hasTornTail, !job.endsInWorkersLine { return "its last line has no newline: it may be incomplete" }
+    if job.hasTornTail, !job.tailBeginsJournal { return "its last line has no newline: it may be incomplete" }
     guard isSame, let version = job.journal.data.version else { return nil }
     if version.ifRange == nil { return "its data has no strong validator by which --same could be checked" }
     if version.size == nil { return "the size of its file is not known, so --same cannot be checked" }
