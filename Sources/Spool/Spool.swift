@@ -37,6 +37,8 @@ package final class Spool: Sendable {
   /// The spool's file system has refused RENAME_NOREPLACE. It is not asked again: on a network file system the vain
   /// call costs three round trips.
   let lacksNoReplace = Atomic(false)
+  /// Whether two names of a file are seen to be one, where they might not; nil until it is tried.
+  let showsLinks = Mutex<Bool?>(nil)
   /// See ``provide(_:)``.
   let hasFlushedNames = Atomic(false)
   /// The names in `cur/` by which this process has claims.
@@ -194,9 +196,13 @@ package final class Spool: Sendable {
   ///
   /// Where the job did not come from there now, somebody may still have removed that name of it only a moment ago
   /// (``JobMoves/completeInterruptedMove(at:)``).
-  func flushFormerNames(_ directory: Directory, from origin: Directory) throws(SpoolError) {
+  /// - Parameter origin: nil where nobody knows it: then in any directory.
+  func flushFormerNames(_ directory: Directory, from origin: Directory?) throws(SpoolError) {
+    let all = origin == nil && !kind.ordersNames ? Directory.ofJobs : []
     for each in Directory.allCases
-    where each == directory || each == origin || !origin.takesNewJobs && each.takesNewJobs {
+    where each == directory || each == origin || origin?.takesNewJobs != true && each.takesNewJobs
+      || all.contains(each)
+    {
       _ = try orNil(flush(each).run(), on: .noSuchFileOrDirectory)
     }
   }
@@ -403,144 +409,6 @@ extension Spool {
 }
 
 extension Spool {
-  /// Renames without replacing. Where RENAME_NOREPLACE is unknown, by link and unlink: link(2) refuses an existing name
-  /// everywhere; see ``JobMoves`` for a crash between the two. The rename first: FAT supports it, and no links.
-  /// - Parameter directory: an open directory that both are relative to; nil for the spool's own.
-  /// - Throws: ``SpoolError``, EEXIST where `to` exists.
-  func moveNoReplace(_ from: Path, _ to: Path, in directory: Int32? = nil) throws(SpoolError) {
-    if directory == nil, lacksNoReplace.load(ordering: .relaxed) { return try moveByLink(from, to, in: root) }
-    do throws(SpoolError) {
-      try system.renameNoReplace(directory ?? root, from, to)
-    } catch let unknown where unknown.isUnknownRename {
-      if directory == nil { lacksNoReplace.store(true, ordering: .relaxed) }
-      do throws(SpoolError) { try moveByLink(from, to, in: directory ?? root) } catch {
-        // Where there are no links, the rename is known, and the name is what it refuses.
-        throw directory != nil && error.errno == .notPermitted ? unknown : error
-      }
-    } catch  where error.errno == .fileExists {
-      // The kernel looks for the new name before the file system can say that it knows no such rename.
-      try completeMoveByLink(from, to, in: directory ?? root, or: error)
-    }
-  }
-
-  /// Begins the names of files that are taken to `tmp/` to be looked at again.
-  static let takenName = FileName("moved")
-
-  /// Gives a job that was taken by mistake its name again, or one with a number.
-  func putBack(_ former: Path, at path: Path) throws(SpoolError) {
-    var target = path
-    for number in 2... {
-      do throws(SpoolError) {
-        return try moveNoReplace(former, target)
-      } catch  where error.errno == .fileExists {
-        guard let directory = path.directory, let job = path.name.flatMap({ JobName($0) }) else { throw error }
-        target = Path(directory, job.numbered(number).fileName)
-      }
-    }
-  }
-
-  /// Removes a name of a job where another job may get that name at any moment. So the file is moved to `tmp/` first,
-  /// where nobody else sees it, and looked at again.
-  /// - Parameter isDouble: the job must keep another name. One in `tmp/` does not count: a dropper is about to remove
-  ///   it. Without the second look, two processes that see each other's name would both remove theirs.
-  /// - Returns: whether this call has removed the name.
-  @discardableResult func remove(_ path: Path, of job: FileStatus, isDouble: Bool = false) throws(SpoolError) -> Bool {
-    guard try system.statusIfPresent(root, path)?.isSameFile(as: job) == true else { return false }
-    if isDouble, try !hasOtherName(job, than: path) { return false }
-    let former = temporary(Self.takenName)
-    do throws(SpoolError) {
-      try system.rename(root, path, former)
-    } catch {
-      if error.errno == .noSuchFileOrDirectory { return false }
-      if isDouble { throw error }
-      try system.unlink(root, path, of: job)
-      return true
-    }
-    var goes = try system.status(root, former).isSameFile(as: job)
-    if goes, isDouble { goes = try hasOtherName(job, than: path) }
-    if goes { try system.unlink(root, former) } else { try putBack(former, at: path) }
-    return goes
-  }
-
-  private func moveByLink(_ from: Path, _ to: Path, in directory: Int32) throws(SpoolError) {
-    // A name in `tmp/` is one process's, and gets no other job.
-    let isJob = directory == root && from.directory != .tmp
-    // Of a claim, only its owner knows that no later claim has got its name.
-    let isOwnClaim = from.directory == .cur && from.name.flatMap { ClaimName($0)?.owner?.text } == owner.text
-    let isShared = isJob && !isOwnClaim
-    let moved = try system.status(directory, from)
-    do throws(SpoolError) {
-      try system.link(directory, from, directory, to)
-    } catch  where error.errno == .fileExists {
-      return try completeMoveByLink(from, to, in: directory, or: error)
-    }
-    let former = temporary(Self.takenName)
-    do throws(SpoolError) {
-      if isJob {
-        // A worker may have taken the job meanwhile, and another one was dropped or claimed by its name.
-        let now = try system.status(root, from)
-        guard now.isSameFile(as: moved) else {
-          throw SpoolError(call: .rename, path: from.display, errno: .noSuchFileOrDirectory)
-        }
-        // A person has moved it on, and a worker has taken its two names for half a claim.
-        if now.links == 1 { return try moveByLink(from, to, in: root) }
-        // The move was completed for us, and a worker has claimed the job again.
-        if isShared, from.directory == .cur, try !hasOtherName(now, than: from) {
-          throw SpoolError(call: .rename, path: from.display, errno: .noSuchFileOrDirectory)
-        }
-      }
-      if isShared { try system.rename(root, from, former) } else { try system.unlink(directory, from) }
-    } catch  where error.errno == .noSuchFileOrDirectory {
-      // Somebody else has moved it elsewhere at the same moment, and was faster. Or the move was completed for us, and
-      // the new name is the only one.
-      guard let status = try? system.status(directory, to), status.isSameFile(as: moved), status.links > 1 else {
-        return
-      }
-      // The other name of a receipt may be in the archive.
-      if directory != root || from.directory == .done {
-        try? system.unlink(directory, to, of: moved)
-      } else if try !remove(to, of: moved, isDouble: true) {
-        return
-      }
-      throw SpoolError(call: .rename, path: from.display, errno: .noSuchFileOrDirectory)
-    } catch {
-      // The job has moved, and its old name could not be removed. It must not be moved again because of that; the next
-      // claim removes the old name. But where a person holds a running job, its worker would go on with it.
-      if from.directory == .cur, to.directory == .hold, try remove(to, of: moved, isDouble: true) { throw error }
-      return
-    }
-    if isShared { try discard(former, of: moved, from, to) }
-  }
-
-  /// Removes the former name of a job that was moved by a link, or gives it back.
-  private func discard(_ former: Path, of moved: FileStatus, _ from: Path, _ to: Path) throws(SpoolError) {
-    if try system.status(root, former).isSameFile(as: moved),
-      from.directory == .cur
-        ? try hasOtherName(moved, than: from) : try system.statusIfPresent(root, to)?.isSameFile(as: moved) ?? false
-    {
-      // A file left in `tmp/` is removed later.
-      try? system.unlink(root, former)
-      return
-    }
-    // Or since then; or a worker has taken it by its new name, and it has come back to the old one.
-    try putBack(former, at: from)
-  }
-
-  /// The same move, which a crash cut between link and unlink.
-  /// - Throws: `error`, where another file has the new name, or `from` is that name.
-  private func completeMoveByLink(_ from: Path, _ to: Path, in directory: Int32, or error: SpoolError)
-    throws(SpoolError)
-  {
-    guard from != to else { throw error }
-    let own = try system.status(directory, from)
-    guard try system.statusIfPresent(directory, to)?.isSameFile(as: own) ?? false else { throw error }
-    // Nobody moves a job into `cur/` by link. Any other name may be the one that somebody is moving the file to.
-    if from.directory != .cur, own.mayBeMoving(at: now()) {
-      throw SpoolError(call: .rename, path: from.display, errno: .noSuchFileOrDirectory, reason: "it is being moved")
-    }
-    try? system.unlink(directory, from)
-  }
-
   /// Bytes that this user can still write beside the data; nil if the file system does not tell.
   package func freeSpace() -> UInt64? {
     // If the file system cannot be queried, the free space is unknown, which stops no job.

@@ -1023,7 +1023,7 @@ life:
             :: else -> plock[fdP] = PERSON
             fi
           }
-          /* Spool.isJobPresent: new, cur, partial, hold, failed, and in reverse */
+          /* JobSearch.absent: new, cur, partial, hold, failed, and in reverse */
           if
           :: !x ->
             if

@@ -56,9 +56,11 @@ final class SimulatedDisk {
     var ranges: [(range: Range<Int64>, lock: RangeLock)] = []
     /// The next byte, or the last entry that was listed.
     var position: UInt64 = 0
+    /// Of the inode, as fstat(2) says it.
+    fileprivate(set) var number: UInt64
 
     init(_ inode: Inode, _ flags: Int32, process: Int, _ place: (Inode, [UInt8])?) {
-      (self.inode, self.flags, self.process, self.place) = (inode, flags, process, place)
+      (self.inode, self.flags, self.process, self.place, number) = (inode, flags, process, place, inode.number)
     }
 
     var writes: Bool { flags & O_ACCMODE != O_RDONLY }
@@ -89,6 +91,14 @@ final class SimulatedDisk {
   var keeping = Keeping.inOrder
   /// What renameat2(2) refuses here.
   var unknownRenames: Set<RenameManner> = []
+  /// Each name of a file has an inode of its own, with one link, as on SSHFS. A rename keeps it.
+  var isBlind = false
+  /// The inodes of names that a file got by link(2), where they have their own.
+  private var ownNumbers: [EntryName: UInt64] = [:]
+  private struct EntryName: Hashable {
+    let directory: UInt64
+    let name: [UInt8]
+  }
   /// Called after the changes that one call makes in directories.
   var onChange: ([Change]) -> Void = { _ in }
   /// Called when a file that was emptied has as many bytes again as are on the disk.
@@ -148,9 +158,34 @@ final class SimulatedDisk {
     return inode
   }
 
+  /// The inode of a name, as stat(2) says it.
+  func number(_ at: Int32, _ path: [UInt8]) throws(Failure) -> UInt64 {
+    let (place, name) = try parent(at, path)
+    guard let name else { return place.number }
+    guard let inode = place.entries[name]?.inode else { throw fail(ENOENT) }
+    return ownNumbers[EntryName(directory: place.number, name: name)] ?? inode.number
+  }
+
+  /// To be called before the changes are made.
+  private func renumber(_ changes: [Change], isRename: Bool) {
+    let names = changes.map { EntryName(directory: $0.directory.number, name: $0.name) }
+    let former = names.map { ownNumbers[$0] }
+    for (index, change) in changes.enumerated() {
+      ownNumbers[names[index]] = nil
+      guard let inode = change.inode else { continue }
+      if isRename {
+        ownNumbers[names[index]] = former[1 - index]
+      } else if inode.links > 0 {
+        lastNumber += 1
+        ownNumbers[names[index]] = lastNumber
+      }
+    }
+  }
+
   /// - Parameter isRename: whether names move, and do not come and go.
   private func apply(_ wanted: [Change], isRename: Bool = false) {
     writeBack()
+    if isBlind { renumber(wanted, isRename: isRename) }
     var changes = wanted
     for index in changes.indices {
       let change = changes[index]
@@ -289,6 +324,7 @@ final class SimulatedDisk {
       inode.owner = user
     }
     let file = OpenFile(inode, flags, process: process, name.map { (place, $0) })
+    file.number = try self.number(at, path)
     if flags & O_TRUNC != 0, file.writes, inode.type == S_IFREG { truncate(inode, to: 0) }
     // The lowest that is free, as open(2) gives it, but none that a real file may have.
     let number = (10_000...).first { open[Int32($0)] == nil }.map(Int32.init)!

@@ -123,7 +123,7 @@ final class SimulatedKernel: Kernel, @unchecked Sendable {
   override func removeDirectory(_ at: Int32, _ path: UnsafePointer<CChar>) -> Int32 { refuse(EOPNOTSUPP) }
   override func status(_ at: Int32, _ path: UnsafePointer<CChar>, _ status: inout stat, ofServer: Bool) -> Int32 {
     step { () throws(SimulatedDisk.Failure) in
-      status = Self.status(of: try disk.find(at, bytes(path)))
+      status = self.status(of: try disk.find(at, bytes(path)), try disk.number(at, bytes(path)))
       return 0
     }
   }
@@ -134,12 +134,12 @@ final class SimulatedKernel: Kernel, @unchecked Sendable {
     }
   }
 
-  private static func status(of inode: SimulatedDisk.Inode) -> stat {
+  private func status(of inode: SimulatedDisk.Inode, _ number: UInt64) -> stat {
     var status = stat()
     status.st_dev = 7
-    status.st_ino = ino_t(inode.number)
+    status.st_ino = ino_t(number)
     status.st_mode = inode.type | inode.permissions
-    status.st_nlink = nlink_t(inode.links)
+    status.st_nlink = nlink_t(disk.isBlind && inode.type == S_IFREG ? min(inode.links, 1) : inode.links)
     status.st_uid = inode.owner
     status.st_size = off_t(inode.type == S_IFDIR ? 4096 : inode.bytes.count)
     status.st_mtim = timespec(tv_sec: Int(inode.modified / 1_000_000_000), tv_nsec: Int(inode.modified % 1_000_000_000))
@@ -151,7 +151,8 @@ final class SimulatedKernel: Kernel, @unchecked Sendable {
 
   override func status(_ file: Int32, _ status: inout stat) -> Int32 {
     step { () throws(SimulatedDisk.Failure) in
-      status = Self.status(of: try disk.file(file).inode)
+      let file = try disk.file(file)
+      status = self.status(of: file.inode, file.number)
       return 0
     }
   }

@@ -306,6 +306,11 @@ import Testing
     #expect(outcome.problems == [], "seed \(seed)")
   }
 
+  @Test func `a job moves through its states where two names of a file have two inodes`() async throws {
+    let problems = try await onThread { try BlindDisk().play() }
+    #expect(problems == [])
+  }
+
   @Test func `a seed plays the same story`() async throws {
     for seed in UInt64(1)...5 {
       for isWhole in [false, true] {
@@ -313,6 +318,76 @@ import Testing
         #expect(hashes[0] == hashes[1], "seed \(seed)")
       }
     }
+  }
+}
+
+/// A disk like that of SSHFS, where moves by link and unlink show no second name of the file.
+private struct BlindDisk {
+  private struct Misplaced: Error {
+    let step: String
+    let found: [String]
+  }
+
+  func play() throws -> [String] {
+    let world = World(seed: 1)
+    (world.disk.isBlind, world.disk.unknownRenames) = (true, [.withoutReplacing, .exchanging])
+    let kind = FileSystemKind(name: "sshfs", sharing: .program)
+    world.start("mover") { _, system in
+      do {
+        try Spool.create(Play.location, system: system)
+        let owner = WorkerID(host: "host1", process: 7, tag: 7)
+        let spool = try Spool(Play.location, owner: owner, boot: "boot", system: system, kind: kind)
+        try spool.learnClock()
+        try move(spool)
+      } catch { world.blame("\(error)") }
+    }
+    world.run()
+    return world.problems
+  }
+
+  private func move(_ spool: Spool) throws {
+    try drop("a", spool)
+    try expect(["new/a"], after: "the drop", spool)
+    var claim: Claim? = try self.claim("a", from: .new, spool)
+    try expect(["cur/a"], after: "the claim", spool)
+    _ = try Steering(spool).perform(.hold, FileName("a"))
+    try expect(["hold/a"], after: "hold", spool)
+    // Its worker lets go of it.
+    claim = nil
+    _ = try Steering(spool).perform(.release, FileName("a"))
+    try expect(["new/a"], after: "release", spool)
+    claim = try self.claim("a", from: .new, spool)
+    try claim?.finish()
+    try expect(["done/a"], after: "the end", spool)
+    try drop("b", spool)
+    try self.claim("b", from: .new, spool).park(until: spool.now())
+    try expect(["partial/b", "done/a"], after: "an attempt", spool)
+    _ = try Steering(spool).perform(.high, FileName("b"))
+    try expect(["urgent/b", "done/a"], after: "high", spool)
+    _ = try Steering(spool).perform(.cancel, FileName("b"))
+    try expect(["done/a"], after: "cancel", spool)
+  }
+
+  private func drop(_ name: String, _ spool: Spool) throws {
+    _ = try Drops(spool).drop("http://host/\(name)\n", as: JobName(FileName(name))!)
+  }
+
+  private func claim(_ name: String, from origin: Directory, _ spool: Spool) throws -> Claim {
+    guard case .claimed(let claim) = try Claims(spool).claim(FileName(name), from: origin, now: spool.now()) else {
+      throw Misplaced(step: "\(name) is not claimed", found: [])
+    }
+    return claim
+  }
+
+  private func expect(_ wanted: [String], after step: String, _ spool: Spool) throws {
+    var found: [String] = []
+    for directory in Directory.ofJobs + [.tmp] {
+      for name in try spool.list(directory) {
+        let job = ClaimName(name)?.job.fileName ?? name
+        found.append("\(directory.rawValue)/\(job.display)")
+      }
+    }
+    if found != wanted { throw Misplaced(step: step, found: found) }
   }
 }
 

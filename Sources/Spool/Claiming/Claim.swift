@@ -321,19 +321,21 @@ extension Claim {
     let system = spool.system
     let bytes = if let text { text } else { try file.read(limit: Int(end)) }
     var fresh = try system.createNew(spool.root, spool.temporary(job.fileName))
+    let own = try fresh.status()
     do throws(SpoolError) {
       try fresh.write(bytes, at: 0)
       // Locked before it has the claim's name: a claim without its lock looks like a crashed worker's.
       _ = try fresh.lock()
       let status = try fresh.status()
       try fresh.fdatasync()
-      try spool.flushFormerNames(.cur, from: origin)
+      try spool.flushFormerNames(.cur, from: origin == .cur ? nil : origin)
       try takePlace(fresh.path, status)
       fresh.path = path
       let copy = fresh.shared()
       (files, end) = (Files(file: copy, lock: copy, identity: status), Int64(bytes.count))
     } catch {
-      try? system.unlink(spool.root, fresh.path)
+      // By that name there may be another job, which could not be put back.
+      try? system.unlink(spool.root, fresh.path, of: own)
       throw error
     }
   }
@@ -342,7 +344,11 @@ extension Claim {
     do throws(SpoolError) {
       // Not a rename over it: if a person has just moved the claim elsewhere, the copy would be a second job.
       try spool.system.exchange(spool.root, copy, path)
-      let old = try spool.system.status(spool.root, copy)
+      let old: FileStatus
+      do throws(SpoolError) { old = try spool.system.status(spool.root, copy) } catch {
+        try spool.system.exchange(spool.root, copy, path)
+        throw error
+      }
       guard old.isSameFile(as: files.identity), old.links <= files.identity.links else {
         // A move by link and unlink has begun, and goes on with the old file.
         try spool.system.exchange(spool.root, copy, path)

@@ -87,7 +87,7 @@ extension Claims {
       if !candidate.isOurs { return try reject(name, from: origin, defect) }
     }
     if let refusal = try rename(&candidate, text, isSound: judgement.defect == nil) { return refusal }
-    if lostToOtherHost(candidate, text) { candidate.isOurs = false }
+    if mayLackLines(candidate, text) { candidate.isOurs = false }
     return try confirm(candidate, judgement, text, now: now, isWanted)
   }
 
@@ -111,20 +111,20 @@ extension Claims {
 
   /// Whether somebody who is not seen may still write to the file.
   private func mayBeWritten(_ candidate: LockedJob, _ judgement: Judgement) -> Bool {
-    guard candidate.origin.takesDrops else { return false }
-    // By the claim's name, it has not been examined as a dropped file is.
-    guard let lease = candidate.lease else { return spool.kind.leases != .both }
+    guard candidate.origin.takesDrops, let lease = candidate.lease else { return false }
     if lease == .granted && spool.kind.leaseShowsAllWriters || lease == .unknown && spool.kind.isLocal { return false }
     return !JobText.saysComplete(judgement.bytes)
   }
 
-  /// Whether a worker of another host, whose lock may not be seen here, lost the job to a person and still has a line
-  /// to write, or sleeps.
-  private func lostToOtherHost(_ candidate: LockedJob, _ text: JobText) -> Bool {
-    guard !spool.kind.isLocal, !candidate.origin.takesDrops, candidate.status.size <= Spool.maximumJobFile,
-      text.journal.attempts.isOpen
-    else { return false }
-    return text.journal.attempts.lastStart?.host != spool.owner.host
+  /// Whether the file may lack lines, so that a copy has to take its place. A worker may have died between a failed
+  /// fsync and the line that says so: the page cache has what the disk lacks. Or a worker of another host, whose lock
+  /// may not be seen here, lost the job to a person and still has a line to write, or sleeps.
+  private func mayLackLines(_ candidate: LockedJob, _ text: JobText) -> Bool {
+    guard !candidate.origin.takesDrops, candidate.status.size <= Spool.maximumJobFile else { return false }
+    // What has failed is only moved, which needs no space.
+    if candidate.origin == .cur { return !text.journal.attempts.endsInFailure }
+    let attempts = text.journal.attempts
+    return !spool.kind.isLocal && attempts.isOpen && attempts.lastStart?.host != spool.owner.host
   }
 
   /// Gives the job a name that no older job has, and renames it to the claim's name.

@@ -55,12 +55,13 @@ extension Claims {
       // Not even tried: where other hosts do not see locks, that of the owner could be lost.
       return .refused(.leased(until: end))
     }
-    let isDropped = origin.takesDrops && !isNamed
+    let isDropped = origin.takesDrops
     let isFree = try file.lock()
     // Under the lock, so that no worker's lease is in the way of another one that opens the file for writing.
     let lease = isDropped && isFree ? file.askLease() : nil
     var status = try file.status()
-    if isDropped, !isFree || lease == .refused && spool.kind.leases != .granted {
+    // By the claim's name it may be another file than the one that was examined, which somebody still writes.
+    if isDropped, isFree ? lease == .refused && spool.kind.leases != .granted : !isNamed {
       return .refused(.unfinished(.inUse, until: status.endOfRest(at: now)))
     }
     if !isFree, origin != .cur || isNamed { return .refused(.unavailable) }

@@ -95,14 +95,16 @@ package struct Cleanup {
 
   private func cleanPartial() throws(SpoolError) {
     let stream = try spool.stream(.partial)
+    var orphans: [FileName] = []
     while let name = try stream.next() {
       guard !name.isIgnored, name.isData else { continue }
       let path = Path(.partial, name)
       // Two looks that cost little and settle nearly all; the one that counts is under the lock of the data.
       guard try isOlder(path, than: grace), try spool.status(.partial, name.dataOwner) == nil else { continue }
-      try removeOrphan(path, of: name, in: .partial)
+      orphans.append(name)
       if readsJobs { try removeUnpublished(path, of: name.dataOwner) }
     }
+    try removeOrphans(orphans, in: .partial)
   }
 
   private func cleanTemporaries() throws(SpoolError) {
@@ -139,11 +141,11 @@ package struct Cleanup {
     }
     let leftovers = try JobSearch(spool).leftovers(in: names)
     let records = leftovers.isEmpty ? [] : Set(names.map(\.record))
+    var orphans: [FileName] = []
     for name in names where leftovers.contains(name) {
       let path = Path(.failed, name)
       if name.isData {
-        guard try isOlder(path, than: grace) else { continue }
-        try removeOrphan(path, of: name, in: .failed)
+        if try isOlder(path, than: grace) { orphans.append(name) }
       } else if !records.contains(name), try spool.status(.failed, name.recordSubject) == nil,
         let status = try spool.status(.failed, name)
       {
@@ -153,6 +155,7 @@ package struct Cleanup {
         try remove(path, in: .failed, CleanupFinding(.record, path, bytes: status.size))
       }
     }
+    try removeOrphans(orphans, in: .failed)
   }
 
   private func cleanDone() throws(SpoolError) {
@@ -246,19 +249,25 @@ package struct Cleanup {
     return status.lastChange(countsRenames: sinceRename, at: now) <= now.seconds - seconds
   }
 
-  private func removeOrphan(_ path: Path, of name: FileName, in directory: Directory) throws(SpoolError) {
-    try removeData(path, .orphan, in: directory) { () throws(SpoolError) in
-      try !JobSearch(spool).isJobPresent(name.dataOwner)
+  /// Removes those whose jobs are gone, many with one look for their jobs.
+  private func removeOrphans(_ names: [FileName], in directory: Directory) throws(SpoolError) {
+    for start in stride(from: 0, to: names.count, by: JobData.mostAtOnce) {
+      var idle: [IdleData] = []
+      for name in names[start...].prefix(JobData.mostAtOnce) {
+        let data = try unlessStuck(Path(directory, name), in: directory) { () throws(SpoolError) in
+          try JobData(spool).lockIdle(directory, name)
+        }
+        if let data { idle.append(data) }
+      }
+      // Under the locks, as in ``JobData/removeOrphanedData(of:)``.
+      let absent = try JobSearch(spool).absent(of: Set(idle.map(\.job)))
+      for data in idle {
+        if absent.contains(data.job) {
+          try remove(data.path, in: directory, CleanupFinding(.orphan, data.path, bytes: data.status.size))
+        }
+      }
+      withExtendedLifetime(idle) {}
     }
-  }
-
-  private func removeData(
-    _ path: Path, _ kind: CleanupFinding.Kind, in directory: Directory, where isLeftover: () throws(SpoolError) -> Bool
-  ) throws(SpoolError) {
-    let bytes = try unlessStuck(path, in: directory) { () throws(SpoolError) in
-      try JobData(spool).removeIdle(path, isDry: isDry, where: isLeftover)
-    }
-    if let bytes { report(CleanupFinding(kind, path, bytes: bytes)) }
   }
 
   func remove(_ path: Path, in directory: Directory, _ finding: CleanupFinding) throws(SpoolError) {
@@ -286,10 +295,15 @@ extension Cleanup {
   func removeUnpublished(_ path: Path, of job: FileName) throws(SpoolError) {
     // The look that costs little; the one that counts is under the lock of the data.
     guard try isUnpublishable(job) else { return }
-    try removeData(path, .unpublished, in: .partial) { () throws(SpoolError) in try isUnpublishable(job) }
+    let bytes = try unlessStuck(path, in: .partial) { () throws(SpoolError) in
+      try JobData(spool).removeIdle(path, isDry: isDry) { () throws(SpoolError) in try isUnpublishable(job) }
+    }
+    if let bytes { report(CleanupFinding(.unpublished, path, bytes: bytes)) }
   }
 
   private func isUnpublishable(_ job: FileName) throws(SpoolError) -> Bool {
+    // Before `cur/` is listed.
+    if try spool.status(.failed, job) == nil { return false }
     let places = try JobSearch(spool).places(of: job).filter { $0.directory != .done }
     guard let place = places.first, places.count == 1, place.directory == .failed else { return false }
     let attempts = try orNil(JobSearch(spool).job(.failed, place.name), where: \.isUnreadable)?.journal.attempts

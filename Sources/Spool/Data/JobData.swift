@@ -1,6 +1,15 @@
 internal import Glibc
 internal import SystemPackage
 
+/// Data that this process has locked, so that no worker begins with it.
+struct IdleData {
+  let path: Path
+  let job: FileName
+  let status: FileStatus
+  /// Keeps the lock.
+  fileprivate let file: SharedFile
+}
+
 /// The data of jobs by its name, for those who have not opened it: to remove it, or to work on it while nobody has it.
 package struct JobData {
   let spool: Spool
@@ -44,13 +53,51 @@ package struct JobData {
     }
   }
 
-  /// Removes the data of a cancelled job, unless a worker uses it or another job has its name.
-  package func removeOrphanedData(of job: JobName) throws(SpoolError) {
-    for directory in [Directory.partial, .failed] {
-      _ = try removeIdle(Path(directory, job.part)) { () throws(SpoolError) in
-        try !JobSearch(spool).isJobPresent(job.fileName)
+  /// How many jobs' data is locked at a time, for one look for their jobs: each lists directories.
+  package static let mostAtOnce = 100
+
+  /// - Returns: nil if there is no data, or another process has it.
+  func lockIdle(_ directory: Directory, _ name: FileName) throws(SpoolError) -> IdleData? {
+    let path = Path(directory, name)
+    do throws(SpoolError) {
+      guard try spool.system.status(spool.root, path).isRegular else { return nil }
+      var file = try spool.system.open(spool.root, path, O_RDWR | Spool.jobFlags)
+      guard try file.lock() else { return nil }
+      let status = try file.status()
+      guard try spool.system.status(spool.root, path).isSameFile(as: status) else { return nil }
+      return IdleData(path: path, job: name.dataOwner, status: status, file: file.shared())
+    } catch  where error.errno == .noSuchFileOrDirectory {
+      return nil
+    }
+  }
+
+  /// Removes the data of cancelled jobs, unless a worker uses it or another job has its name.
+  /// - Parameter jobs: at most ``mostAtOnce``.
+  /// - Throws: ``SpoolError``; what hinders one file is thrown after the others are removed.
+  package func removeOrphanedData(of jobs: [JobName]) throws(SpoolError) {
+    var idle: [IdleData] = []
+    var stuck: SpoolError?
+    for job in jobs {
+      for directory in [Directory.partial, .failed] {
+        do throws(SpoolError) {
+          if let data = try lockIdle(directory, job.part) { idle.append(data) }
+        } catch  where spool.concernsOneFile(error, in: directory) {
+          stuck = error
+        }
       }
     }
+    // First the locks, then the look: a worker that claims a job of such a name from now on finds the data locked, and
+    // takes another name.
+    let absent = try JobSearch(spool).absent(of: Set(idle.map(\.job)))
+    for data in idle {
+      do throws(SpoolError) {
+        if absent.contains(data.job) { try spool.system.unlink(spool.root, data.path, of: data.status) }
+      } catch  where spool.concernsOneFile(error, in: data.path.directory ?? .partial) {
+        stuck = error
+      }
+    }
+    withExtendedLifetime(idle) {}
+    if let stuck { throw stuck }
   }
 
   /// Removes the data that was set aside after a mismatch, when the job has got the right data.

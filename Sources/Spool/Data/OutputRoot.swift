@@ -252,17 +252,17 @@ package struct NamedRoots {
   /// Lets jobs name `directory` as their output root.
   /// - Parameter directory: an absolute path.
   /// - Parameter name: the link's name in `roots`, without a slash.
-  /// - Throws: ``SpoolError``, EEXIST where the name leads elsewhere.
+  /// - Throws: ``SpoolError``, EEXIST where the name leads elsewhere; EPERM or EINVAL where the link cannot be read, as
+  ///   sshfs(1) may refuse with absolute ones: the job would wait for it for ever.
   package func offer(_ directory: String, as name: String) throws(SpoolError) {
     try spool.provide(Path(Self.directory))
     let path = Path("\(Self.directory)/\(name)")
-    do throws(SpoolError) {
-      try spool.system.symbolicLink(Path(directory), spool.root, path)
-      // The job that names it lasts, too.
-      try spool.system.open(spool.root, Path(Self.directory), O_RDONLY | O_DIRECTORY).fsync()
-    } catch  where error.errno == .fileExists {
-      if try target(of: name).exact != directory.exact { throw error }
+    let isNew = try orNil(spool.system.symbolicLink(Path(directory), spool.root, path), on: .fileExists) != nil
+    guard try target(of: name).exact == directory.exact else {
+      throw SpoolError(call: .link, path: path.display, errno: .fileExists)
     }
+    // The job that names it lasts, too.
+    if isNew { try spool.system.open(spool.root, Path(Self.directory), O_RDONLY | O_DIRECTORY).fsync() }
   }
 }
 
@@ -439,9 +439,12 @@ package final class OutputPlace {
 
   package func discard(_ copy: OutputCopy) throws(SpoolError) { try removeIfPresent(copy.target.path) }
 
-  package func openExisting() throws(SpoolError) -> ExistingOutput {
+  /// - Parameter fromDisk: whether to read what the disk has, because a write of the file may have failed: the page
+  ///   cache keeps the bytes all the same.
+  package func openExisting(fromDisk: Bool = false) throws(SpoolError) -> ExistingOutput {
     let file = try spool.system.open(parent.number, name, O_RDONLY | Spool.jobFlags)
     let status = try file.status()
+    if fromDisk { try file.forgetCache(first: 0) }
     return ExistingOutput(file: file.shared(), status: status)
   }
 }

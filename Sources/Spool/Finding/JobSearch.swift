@@ -131,18 +131,33 @@ package struct JobSearch {
     return try self.places(of: job.fileName, in: Self.directories.reversed() + [.standing])
   }
 
-  /// Whether there is a job of this name, other than a done one. Looks in the order in which a job moves, and in
+  /// Those of `names` of which there is no job, or only a done one. Looks in the order in which a job moves, and in
   /// reverse: a job that moves in either direction is seen by one of the two.
-  func isJobPresent(_ name: FileName) throws(SpoolError) -> Bool {
+  func absent(of names: Set<FileName>) throws(SpoolError) -> Set<FileName> {
     let directories = Self.directories.filter { $0 != .done }
-    // This look settles nearly all cases: `new/` may be long, and is listed only after it.
-    if try !places(of: name, in: directories).isEmpty { return true }
-    // Moved out of cur/ with its owner's suffix left on.
-    for directory in [Directory.hold, .new, .urgent] {
-      if try spool.list(directory).contains(where: { ClaimName($0)?.job.fileName == name }) { return true }
+    var absent = names
+    func look(in directories: [Directory]) throws(SpoolError) {
+      for directory in directories where !absent.isEmpty {
+        if directory == .cur {
+          try absent.subtract(claimed(in: .cur))
+        } else {
+          for name in absent where try spool.status(directory, name) != nil { absent.remove(name) }
+        }
+      }
     }
-    if try !places(of: name, in: directories).isEmpty { return true }
-    return try !places(of: name, in: directories.reversed()).isEmpty
+    // This look settles nearly all cases: `new/` may be long, and is listed only after it.
+    try look(in: directories)
+    // Moved out of cur/ with its owner's suffix left on.
+    for directory in [Directory.hold, .new, .urgent] where !absent.isEmpty {
+      try absent.subtract(claimed(in: directory))
+    }
+    try look(in: directories)
+    try look(in: directories.reversed())
+    return absent
+  }
+
+  private func claimed(in directory: Directory) throws(SpoolError) -> [FileName] {
+    try spool.list(directory).compactMap { ClaimName($0)?.job.fileName }
   }
 
   /// Whether one of these directories has a job, or what is taken for one. Reads no more names than it needs.

@@ -17,16 +17,17 @@ extension JobSearch {
   /// What the receipts in `done` say of these outputs.
   /// - Parameter root: the output root, as in ``Journal/Receipt/directory``.
   /// - Parameter outputs: paths below it.
-  /// - Returns: by output, ``FeedEntry/link(_:)`` of each URL that its job asked for, and its bytes.
+  /// - Returns: by output, each URL that its job asked for, its bytes, and when it was done.
   package func published(in root: String?, named outputs: Set<ExactText>) throws(SpoolError)
-    -> [ExactText: [(link: String, size: UInt64)]]
+    -> [ExactText: [(url: String, size: UInt64, time: Timestamp?)]]
   {
-    var found: [ExactText: [(link: String, size: UInt64)]] = [:]
+    var found: [ExactText: [(url: String, size: UInt64, time: Timestamp?)]] = [:]
     try forEachJob(in: [.done]) { text in
       guard let receipt = text.journal.publication.receipt, receipt.directory?.exact == root?.exact,
         outputs.contains(receipt.output.exact), let size = text.journal.publication.verified?.size
       else { return }
-      found[receipt.output.exact, default: []] += text.request.urls.map { (FeedEntry.link($0.text), size) }
+      let time = text.journal.publication.receiptTime
+      found[receipt.output.exact, default: []] += text.request.urls.map { ($0.text, size, time) }
     }
     return found
   }

@@ -17,8 +17,10 @@ package final class GetDirectory {
   private static let path = Path(name)
   /// A link whose text is the token of ``GetRecords/Entry``.
   private static let mark = Path(".id")
+  /// A link to the directory that it is in; see ``tryRoot(_:_:)``.
+  private static let trial = Path(".root")
   /// What may be in it besides the directories of any spool.
-  private static let others = ["servers", "roots", "lease", "protocols", ".gitignore", ".id"]
+  private static let others = ["servers", "roots", "lease", "protocols", ".gitignore", ".id", ".root"]
   /// Where jobs are that are not done.
   package static let undone: [Directory] = [.new, .urgent, .cur, .partial, .hold, .failed, .standing]
   private static let flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW
@@ -87,7 +89,7 @@ package final class GetDirectory {
     }
     let identity = try file.status()
     func refuse(_ reason: String) throws(SpoolError) -> Opening {
-      if isNew { try orNil(system.removeDirectory(above.number, path), on: .noSuchFileOrDirectory) }
+      if isNew { try orNil(system.removeDirectory(above.number, path), on: .noSuchFileOrDirectory, .directoryNotEmpty) }
       return .unusable(reason)
     }
     // Before the lock, which its owner could keep for ever.
@@ -109,13 +111,14 @@ package final class GetDirectory {
     }
     var entry = try known(file, identity, parent, records)
     do throws(SpoolError) {
-      if entry == nil, makes { entry = try adopted(file, identity, parent, above, records) }
+      if makes, entry != nil { try tryRoot(file, parent) }
+      if makes, entry == nil { entry = try adopted(file, identity, parent, above, records) }
       if entry != nil { try fill(file) }
     } catch {
       // The first error is the one to tell.
       if isNew, isLocked { try? discard(&file, identity, entry, above, records, parent) }
-      guard error.call == .link, !error.isDiskFull else { throw error }
-      return try refuse("its file system has no symbolic links")
+      guard error.call == .link, !error.isDiskFull, error.errno != .readOnlyFileSystem else { throw error }
+      return try refuse("its file system has no symbolic links to absolute paths")
     }
     guard let entry else { return .unusable(try origin(of: file, identity, records)) }
     return .opened(GetDirectory(parent, above, file, identity, entry, records, isLocked: isLocked))
@@ -178,7 +181,10 @@ package final class GetDirectory {
     let system = records.system
     let names = try system.names(in: file.number)
     // Another command may have filled it since.
-    guard names.isEmpty || names == [FileName(".id")] else { return try known(file, identity, parent, records) }
+    guard names.allSatisfy({ [FileName(".id"), FileName(".root")].contains($0) }) else {
+      return try known(file, identity, parent, records)
+    }
+    try tryRoot(file, parent)
     let random = (0..<2).map { _ in hexadecimal(Host.current.random(), digits: 16) }.joined()
     // Another command may do the same.
     try orNil(system.symbolicLink(Path(random), file.number, mark), on: .fileExists)
@@ -196,6 +202,24 @@ package final class GetDirectory {
     return entry
   }
 
+  /// Tries whether a link to the directory of the files can be read, as the worker has to: sshfs(1) may refuse to read
+  /// one to an absolute path (EPERM), or make it relative, and the jobs would wait for it for ever.
+  /// - Throws: ``SpoolError`` of the call `link` if it cannot.
+  private static func tryRoot(_ file: borrowing OwnedFile, _ parent: String) throws(SpoolError) {
+    let (system, directory) = (file.system, file.number)
+    func isReadable() throws(SpoolError) -> Bool {
+      let refusals: [Errno] = [.notPermitted, .permissionDenied, .invalidArgument, .noSuchFileOrDirectory]
+      let target = try orNil(system.readLink(directory, trial), where: { refusals.contains($0.errno) })
+      return target?.first == UInt8(ascii: "/")
+    }
+    if try isReadable() { return }
+    try orNil(system.symbolicLink(Path(parent), directory, trial), on: .fileExists)
+    // If it is gone, another command has found the same.
+    if try isReadable() { return }
+    try system.unlinkIfPresent(directory, trial)
+    throw SpoolError(call: .link, path: trial.display, errno: .notPermitted)
+  }
+
   private static func fill(_ file: borrowing OwnedFile) throws(SpoolError) {
     let system = file.system
     // The last one that is made.
@@ -211,11 +235,13 @@ package final class GetDirectory {
   // MARK: removing
 
   /// Removes it if nothing is left in it but receipts, of which the records keep what they say, and nobody uses it.
-  /// - Parameter tidy: what to do before, once nobody else uses it.
-  package func removeIfDone(_ spool: Spool, after tidy: () throws(SpoolError) -> Void = {}) throws(SpoolError) -> Bool {
-    // Where no lock tells of other commands, the directory stays.
+  /// - Parameter tidy: what to do before, unless another command uses it; with whether that is certain.
+  package func removeIfDone(
+    _ spool: Spool, after tidy: (_ isAlone: Bool) throws(SpoolError) -> Void = { _ in }
+  ) throws(SpoolError) -> Bool {
     if isLocked, try !Self.lockAlone(&file) { return false }
-    try tidy()
+    try tidy(isLocked)
+    // Where no lock tells of other commands, the directory stays.
     if !isLocked { return false }
     guard try isDone(spool), try system.statusIfPresent(above.number, Self.path)?.isSameFile(as: identity) == true
     else { return false }

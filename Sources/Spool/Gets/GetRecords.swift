@@ -241,9 +241,13 @@ package struct GetRecords: Sendable {
 
   private func lines(in directory: String) throws(SpoolError) -> [(job: FileName, fields: Fields)] {
     let bytes = try ReplacedFile.read(path("got", of: directory), limit: 1 << 30, system: system) ?? []
-    return String(decoding: bytes, as: UTF8.self).split(at: "\n").compactMap { line in
-      Fields(parsing: line).flatMap { fields in fields["job"].map { (FileName($0), fields) } }
+    // Without a last line that another command is appending, or that a crash has cut.
+    let whole = bytes[..<(bytes.lastIndex(of: 0x0A) ?? 0)]
+    let all = String(decoding: whole, as: UTF8.self).split(at: "\n").compactMap { line in
+      Fields(parsing: line).flatMap { fields in fields["job"].map { (job: FileName($0), fields: fields) } }
     }
+    let last = Dictionary(zip(all.map(\.job), all.indices)) { $1 }
+    return all.indices.filter { last[all[$0].job] == $0 }.map { all[$0] }
   }
 
   /// Notes the receipts of these jobs, in place of older ones of the same jobs.
@@ -260,15 +264,42 @@ package struct GetRecords: Sendable {
     let names = Set(new.map(\.job))
     // Hosts with one home may do so at the same time.
     try alone { () throws(SpoolError) in
+      if try append(Self.bytes(of: new.map(\.fields)), of: directory) { return }
       let all = try lines(in: directory).filter { !names.contains($0.job) } + new
       try write(all.map(\.fields), of: directory)
     }
     try flush("got")
   }
 
+  /// From this size on, lines are appended, and all is written anew only when the size passes a power of two: otherwise
+  /// each command would write the lines of all before it.
+  private static let large: Int64 = 1 << 16
+
+  /// - Returns: false where all has to be written anew.
+  private func append(_ bytes: [UInt8], of directory: String) throws(SpoolError) -> Bool {
+    let record = Path(path("got", of: directory))
+    let flags = O_RDWR | O_APPEND | O_NONBLOCK | O_NOCTTY
+    guard let file = try orNil(system.open(AT_FDCWD, record, flags).shared(), on: .noSuchFileOrDirectory) else {
+      return false
+    }
+    let status = try file.status()
+    let size = status.size
+    guard status.isRegular, size >= Self.large,
+      size.leadingZeroBitCount == (size + Int64(bytes.count)).leadingZeroBitCount
+    else { return false }
+    var isWhole = false
+    try file.readBlocks(UInt64(size - 1)..<UInt64(size)) { (last, _) throws(SpoolError) in isWhole = last[0] == 0x0A }
+    guard isWhole else { return false }
+    try file.write(bytes, at: size)
+    try file.fdatasync()
+    return true
+  }
+
+  private static func bytes(of lines: [Fields]) -> [UInt8] { Array(lines.map { $0.text + "\n" }.joined().utf8) }
+
   private func write(_ lines: [Fields], of directory: String) throws(SpoolError) {
     let path = path("got", of: directory)
     if lines.isEmpty { return try system.unlinkIfPresent(AT_FDCWD, Path(path)) }
-    try ReplacedFile.write(Array(lines.map { $0.text + "\n" }.joined().utf8), to: path, system: system)
+    try ReplacedFile.write(Self.bytes(of: lines), to: path, system: system)
   }
 }

@@ -250,7 +250,7 @@ extension JobText {
 
   /// A standing order's text without those of its checks that failed.
   package static func withoutAttempts(_ bytes: [UInt8]) -> [UInt8] {
-    JobLines.kept(of: bytes) { $0.isComplete && !$0.hasZero && [nil, .checked, .seen].contains($0.journal?.key) }
+    JobLines.happened(of: bytes) { [nil, .checked, .seen].contains($0.journal?.key) }
   }
 
   /// A standing order's text with its journal begun anew: what it asks for, its last check, and the keys of the entries
@@ -263,7 +263,7 @@ extension JobText {
       lines += JournalLine.seen(seen[start..<min(start + Journal.Checks.mostInLine, seen.count)]).text
     }
     // A person may have added lines of the request at the end.
-    return JobLines.kept(of: bytes) { $0.isComplete && !$0.hasZero && $0.journal == nil } + Array(lines.utf8)
+    return JobLines.happened(of: bytes) { $0.journal == nil } + Array(lines.utf8)
   }
 }
 

@@ -34,6 +34,16 @@ struct JobLines: Sequence, IteratorProtocol {
     }
   }
 
+  /// The same for those before the first that did not happen. In a text without that one, those behind it would count.
+  static func happened(of bytes: [UInt8], _ isKept: (JobLine) -> Bool) -> [UInt8] {
+    var (hasBegun, isOver) = (false, false)
+    return kept(of: bytes) { line in
+      isOver = isOver || !line.isComplete || line.isLost(inJournal: hasBegun)
+      hasBegun = hasBegun || line.journal != nil
+      return !isOver && isKept(line)
+    }
+  }
+
   /// Whether the text is what a worker writes beside something that is no job: one `failed:` line alone. A job may have
   /// a record's name, too.
   /// - Parameter isTorn: whether the worker may have died within the line.

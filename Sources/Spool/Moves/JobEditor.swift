@@ -75,7 +75,7 @@ struct JobEditor {
     try fresh.write(try text(spool.believed(old.bytes, of: found)), at: 0)
     if let modified { try fresh.setTimes(to: modified) }
     try fresh.fsync()
-    try spool.flushFormerNames(place.directory, from: place.directory)
+    try spool.flushFormerNames(place.directory, from: nil)
     // No worker takes either file until this is over. Where it sees no lock, the exchange shows that it was faster.
     _ = try fresh.lock()
     var lock = try spool.system.open(spool.root, place.path, Spool.jobFlags)
@@ -114,7 +114,12 @@ struct JobEditor {
     throws(SpoolError)
   {
     try spool.system.exchange(spool.root, draft, place.path)
-    if isMovedByNobody(try spool.system.status(spool.root, draft), file) { return }
+    let taken: FileStatus
+    do throws(SpoolError) { taken = try spool.system.status(spool.root, draft) } catch {
+      try spool.system.exchange(spool.root, draft, place.path)
+      throw error
+    }
+    if isMovedByNobody(taken, file) { return }
     // The job had just moved, and another file has its name. While this process stands still, ours may be moved on, at
     // each of these steps. Whatever goes wrong with a look, the other file must not stay in `tmp/`.
     var now = place
@@ -193,14 +198,15 @@ struct JobEditor {
         throw SpoolError(call: .rename, path: target.display, errno: .fileExists)
       }
       try JobMoves(spool).replaceClaim(claim, job, file, by: draft, own)
-    } catch {
-      try? spool.moveNoReplace(claim, place.path)
-      throw error
+    } catch let cause {
+      // As a claim it would run.
+      do throws(SpoolError) { try spool.putBack(claim, at: place.path) } catch  where error.isGone {}
+      throw cause
     }
     // A worker would run the job if it stayed a claim.
     do throws(SpoolError) { try spool.moveNoReplace(claim, target.path) } catch {
       if error.errno == .fileExists { return try spool.putBack(claim, at: target.path) }
-      try spool.moveNoReplace(claim, place.path)
+      try spool.putBack(claim, at: place.path)
       throw error
     }
   }
@@ -226,6 +232,25 @@ struct JobEditor {
       }
       try replaceText(of: place, modified: status.modified) { whole($0) }
     } catch  where error.mayConcernOneFile || error.isLackOfSpace {
+    }
+  }
+
+  /// Copies a job that was just taken from a worker which has died, perhaps between a failed fsync and the line that
+  /// says so: the page cache has lines that the disk lacks.
+  /// - Returns: the job, where it was.
+  func renewLeft(_ place: JobPlace) throws(SpoolError) -> JobPlace {
+    do throws(SpoolError) {
+      // Elsewhere, a lock that is free says nothing of its worker.
+      guard spool.kind.isLocal, try isUnlocked(place, asksLease: false), JobName(place.name) != nil,
+        let status = try spool.status(place.directory, place.name), status.isRegular,
+        status.size <= Spool.maximumJobFile
+      else { return place }
+      return try replaceText(of: place, modified: status.modified) { $0 }
+    } catch
+      where error.mayConcernOneFile || error.isLackOfSpace || error.isLeased
+      || [.noSuchFileOrDirectory, .textFileBusy].contains(error.errno)
+    {
+      return place
     }
   }
 

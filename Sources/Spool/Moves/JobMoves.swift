@@ -37,8 +37,8 @@ struct JobMoves {
       let file = try spool.openText(path)
       let status = try file.status()
       guard status.isRegular, status.size == 0, status.links == 1, file.askLease() != .refused else { return false }
-      try spool.system.unlink(spool.root, path, of: status)
-      return true
+      // A job may get the name at this moment.
+      return try spool.remove(path, of: status)
     } catch  where error.isGone || error.isUnreadable {
       return false
     }
@@ -203,14 +203,14 @@ extension JobMoves {
   private func isAtEnd(
     _ job: JobName, _ source: Path, _ status: FileStatus, _ now: Timestamp, _ ends: [Directory]
   ) throws(SpoolError) -> Bool {
-    if spool.kind.isLocal { return false }
+    if !spool.kind.hasHalfMoves { return false }
     return try isAlso(in: ends, job, source, status, now)
   }
 
   /// Whether a file that no other name in the spool leads to may be on its way out of `tmp/`, by link and unlink. Its
   /// number of links is about to change, and says nothing of other moves.
   func isBeingDropped(_ status: FileStatus, at now: Timestamp) -> Bool {
-    !spool.kind.isLocal && status.links > 1 && status.mayBeMoving(at: now)
+    spool.kind.hasHalfMoves && status.links > 1 && status.mayBeMoving(at: now)
   }
 
   /// A person's move into one of these directories, seen from the other name, which goes. If it was a move out of
@@ -243,7 +243,9 @@ extension JobMoves {
     // A claim may have got a number. A file that was renamed to the claim's name already is not its own double.
     for name in try spool.list(.cur) where Path(.cur, name) != source {
       guard let other = try spool.status(.cur, name), other.isSameFile(as: status) else { continue }
-      if spool.kind.isLocal || !status.mayBeMoving(at: now) { try spool.remove(source, of: status, isDouble: true) }
+      if !spool.kind.hasHalfMoves || !status.mayBeMoving(at: now) {
+        try spool.remove(source, of: status, isDouble: true)
+      }
       return true
     }
     return false

@@ -70,8 +70,10 @@ package struct Steering {
   /// that its file is gone.
   /// - Parameter directory: of several jobs of one name, the one in this directory.
   /// - Parameter inode: of several jobs of one name, the one that is this file.
+  /// - Parameter leavesData: whether the caller removes the data of cancelled jobs, of many at a time.
   package func perform(
-    _ gesture: Gesture, _ name: FileName, in directory: Directory? = nil, inode: UInt64? = nil
+    _ gesture: Gesture, _ name: FileName, in directory: Directory? = nil, inode: UInt64? = nil,
+    leavesData: Bool = false
   ) throws(SpoolError) -> GestureOutcome {
     // No name may lead out of the spool's directories.
     guard name.isEntry else { return .notFound(elsewhere: nil) }
@@ -96,7 +98,12 @@ package struct Steering {
       last = place
       do throws(SpoolError) {
         if try JobMoves(spool).completeInterruptedMove(at: place) { continue }
-        return try perform(gesture, at: place, name)
+        let outcome = try perform(gesture, at: place, name)
+        // A worker that runs the job removes the data itself, and holds the lock until then.
+        if case .removed = outcome, !leavesData, let job = JobName(name) {
+          try JobData(spool).removeOrphanedData(of: [job])
+        }
+        return outcome
       } catch  where error.errno == .noSuchFileOrDirectory {
         // It has moved since the look: look again.
         continue
@@ -120,6 +127,10 @@ package struct Steering {
     case (.retry, .partial), (.retry, .standing):
       try JobEditor(spool).touch(place)
       return .due(place)
+    case (.hold, .cur):
+      let outcome = try move(place, to: .hold, name)
+      guard case .moved(let from, let held) = outcome else { return outcome }
+      return .moved(from: from, to: try JobEditor(spool).renewLeft(held))
     case (.hold, _): return try move(place, to: .hold, name)
     case (.release, _):
       // The worker that ran it may still write its last line: without the wait, the next claim would find it locked.
@@ -129,7 +140,7 @@ package struct Steering {
     case (.retry, _):
       try JobEditor(spool).sayComplete(place)
       return try move(place, to: home(of: place), name)
-    case (.cancel, _): return try remove(place, name)
+    case (.cancel, _): return try remove(place)
     case (.high, _): return try makeUrgent(place, name)
     case (.normal, _): return try setPriority(.normal, of: place, name)
     case (.low, _): return try setPriority(.low, of: place, name)
@@ -157,7 +168,7 @@ package struct Steering {
     }
   }
 
-  private func remove(_ place: JobPlace, _ name: FileName) throws(SpoolError) -> GestureOutcome {
+  private func remove(_ place: JobPlace) throws(SpoolError) -> GestureOutcome {
     let file = try spool.system.status(spool.root, place.path)
     let hasMoved = SpoolError(call: .unlink, path: place.display, errno: .noSuchFileOrDirectory)
     guard file.inode == place.inode else { throw hasMoved }
@@ -165,8 +176,6 @@ package struct Steering {
     try removeRecord(beside: place)
     // A worker may take it at this moment.
     guard try spool.remove(place.path, of: file) else { throw hasMoved }
-    // A worker that runs the job removes the data itself, and holds the lock until then.
-    if let job = JobName(name) { try JobData(spool).removeOrphanedData(of: job) }
     return .removed(place)
   }
 
@@ -260,7 +269,7 @@ package struct Steering {
     }
     guard let request else { return }
     _ = try JobEditor(spool).edit(place, to: .new) { old in
-      Array(request.utf8) + JobLines.kept(of: old) { $0.isComplete && $0.journal != nil }
+      beginningAgain(request, JobLines.happened(of: old) { $0.journal != nil })
     }
   }
 }
@@ -285,8 +294,15 @@ extension Steering {
       var request = JobRequest()
       (request.overwrite, request.expected.size, request.expected.digests) = (true, verified.size, verified.digests)
       let keys = Set(DigestAlgorithm.allCases.map(\.rawValue) + [JobKey.size.name, "overwrite", "expires"])
-      return Array(request.text.utf8) + JobLines.kept(of: old) { $0.isComplete && !$0.sets(keys) }
+      return beginningAgain(request.text, JobLines.happened(of: old) { !$0.sets(keys) })
     }
+  }
+
+  /// The text of a job that goes to `new/` by way of `cur/`. A power cut may leave it there, where its receipt would
+  /// count, so the line is not left to the next claim.
+  private func beginningAgain(_ request: String, _ rest: [UInt8]) -> [UInt8] {
+    let isFirst = rest.isEmpty || rest.withUnsafeBytes { JobText($0) }.journal.isEmpty
+    return Array(request.utf8) + rest + Array((isFirst ? "" : JournalLine.requeued(spool.now()).text).utf8)
   }
 }
 

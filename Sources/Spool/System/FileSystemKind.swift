@@ -31,6 +31,8 @@ package struct FileSystemKind: Sendable, Equatable {
   package var timesAreOfHosts = false
   /// MooseFS makes readers wait for what another host writes (INTERNALS.md, "File systems").
   package var isMooseFS = false
+  /// It is local, and lacks RENAME_NOREPLACE, at least in older versions: ZFS before 2.2, and ecryptfs.
+  private(set) var lacksNoReplace = false
 
   /// - Parameter leases: nil if it follows from `sharing`.
   package init(name: String, sharing: Sharing, leases: LeaseAnswers? = nil) {
@@ -44,6 +46,10 @@ package struct FileSystemKind: Sendable, Equatable {
   /// Whether all changes go through this kernel. Then inotify(7) reports them all, the number of a file's names is
   /// right, and this host's clock sets the times of files.
   package var isLocal: Bool { sharing == .local }
+
+  /// Whether a name may be moved by link and unlink, so that others may see half a move. Which of the network file
+  /// systems know another way, no type says.
+  var hasHalfMoves: Bool { !isLocal || lacksNoReplace }
 
   /// Whether syncfs(2) makes all of it durable, and reports each failed write. FUSE passes it to almost no program
   /// (fuse_sync_fs in fs/fuse/inode.c), so what the program, such as that of MooseFS, still has in its memory stays
@@ -85,9 +91,10 @@ package struct FileSystemKind: Sendable, Equatable {
   private static let known: [UInt32: FileSystemKind] = [
     0xEF53: local("ext4"), 0x5846_5342: local("xfs"), 0x9123_683E: local("btrfs"), 0x0102_1994: local("tmpfs"),
     0x8584_58F6: local("ramfs"), 0x794C_7630: local("overlay"), 0xF2F5_2010: local("f2fs"),
-    0x2FC1_2FC1: local("zfs"), 0xCA45_1A4E: local("bcachefs"), 0x3153_464A: local("jfs"),
+    0x2FC1_2FC1: local("zfs", lacksNoReplace: true), 0xCA45_1A4E: local("bcachefs"), 0x3153_464A: local("jfs"),
     0x5265_4973: local("reiserfs"), 0x3434: local("nilfs2"), 0x2405_1905: local("ubifs"), 0x4D44: local("vfat"),
-    0x2011_BAB0: local("exfat"), 0x7366_746E: local("ntfs3"), 0x482B: local("hfsplus"), 0xF15F: local("ecryptfs"),
+    0x2011_BAB0: local("exfat"), 0x7366_746E: local("ntfs3"), 0x482B: local("hfsplus"),
+    0xF15F: local("ecryptfs", lacksNoReplace: true),
     // The server gives a delegation only if no client has the file open for writing (RFC 8881, section 10.4). It may
     // refuse one at any time, and Linux's does for up to a minute after it had to recall one (nfs4state.c,
     // block_delegations).
@@ -100,7 +107,11 @@ package struct FileSystemKind: Sendable, Equatable {
     0x6573_5546: fuse,
   ]
 
-  private static func local(_ name: String) -> FileSystemKind { FileSystemKind(name: name, sharing: .local) }
+  private static func local(_ name: String, lacksNoReplace: Bool = false) -> FileSystemKind {
+    var kind = FileSystemKind(name: name, sharing: .local)
+    kind.lacksNoReplace = lacksNoReplace
+    return kind
+  }
   private static func network(_ name: String) -> FileSystemKind { FileSystemKind(name: name, sharing: .network) }
 }
 

@@ -57,6 +57,18 @@ package struct ServerNote: Sendable, Equatable {
     rests.filter { $0.host == nil || $0.host == host }.max { $0.until < $1.until }
   }
 
+  /// How far ahead a time may be that a clock of these workers has written, in seconds.
+  private static let mostAhead: Int64 = 3600
+
+  /// The same without times by a clock that was set back since: until they come, each run would wait for the whole
+  /// rest anew.
+  func believed(at now: Timestamp) -> ServerNote {
+    let latest = now + Self.mostAhead
+    return ServerNote(
+      server: server, rests: rests.filter { max($0.since, $0.failed) <= latest },
+      answered: answered.flatMap { $0 <= latest ? $0 : nil }, bears: bears, pause: pause)
+  }
+
   private static let ports = ["http": 80, "https": 443, "ftp": 21, "ftps": 990, "sftp": 22]
 
   /// ``server`` as people write it: without the usual port.
@@ -201,7 +213,7 @@ package struct ServerFiles: Sendable {
       // One that was copied or renamed.
       if let server = note?.server, Self.name(of: server) != name { note = nil }
     }
-    return Seen(name: name, note: note, modified: status.modified)
+    return Seen(name: name, note: note?.believed(at: spool.now()), modified: status.modified)
   }
 
   /// Replaces the server's file.

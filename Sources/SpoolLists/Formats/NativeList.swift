@@ -10,6 +10,8 @@ struct NativeList: LineFormat {
     /// came before it in the block.
     case url(Stanza, isFirst: Bool)
     case job(Stanza)
+    /// A bare URL, and behind it what cannot be used, up to the next URL or blank line.
+    case ended(Stanza)
     /// What cannot be used, up to the next URL or blank line.
     case refused
     /// The same, up to the next blank line.
@@ -72,7 +74,7 @@ struct NativeList: LineFormat {
         : "after several URLs: put a blank line before each job of more than one line"
       throw Defect(
         line: line.number, reason: "\(advice); without it, the URL in line \(stanza.line) cannot be used either")
-    case .refused, .spoiled: break
+    case .ended, .refused, .spoiled: break
     }
     return nil
   }
@@ -84,14 +86,14 @@ struct NativeList: LineFormat {
       return nil
     }
     switch block {
-    case .url(let last, _) where isURL:
+    case .url(let last, _) where isURL, .ended(let last) where isURL:
       block = .refused
       return try Self.job(last)
     case .url(let stanza, _), .job(let stanza):
       block = .spoiled
       throw Defect(line: stanza.line, reason: "the job has a line that cannot be read, so it cannot be used")
     case .none: block = isURL ? .refused : .spoiled
-    case .refused, .spoiled: break
+    case .ended, .refused, .spoiled: break
     }
     return nil
   }
@@ -100,13 +102,15 @@ struct NativeList: LineFormat {
     defer { block = .none }
     switch block {
     case .none, .refused, .spoiled: return nil
-    case .url(let stanza, _), .job(let stanza): return try Self.job(stanza)
+    case .url(let stanza, _), .job(let stanza), .ended(let stanza): return try Self.job(stanza)
     }
   }
 
   private mutating func take(url line: ListLine) throws(Defect) -> ListedJob? {
     if case .job = block {
     } else if let reason = LineLooks.oddity(ofURL: line.content) {
+      // The keys that follow are this one's.
+      if case .url(let last, _) = block { block = .ended(last) } else if block.isNone { block = .refused }
       throw Defect(line: line.number, reason: reason)
     }
     let pair = URLWithName(line.content)
@@ -115,7 +119,7 @@ struct NativeList: LineFormat {
     case .none, .refused, .spoiled:
       block = .url(stanza, isFirst: pair == nil && block.isNone)
       return nil
-    case .url(let last, _):
+    case .url(let last, _), .ended(let last):
       block = .url(stanza, isFirst: false)
       return try Self.job(last)
     case .job(let stanza):
@@ -135,7 +139,7 @@ struct NativeList: LineFormat {
   private mutating func skip(_ number: Int) throws(Defect) {
     let line = ListLine(text: "#", number: number)
     switch block {
-    case .none, .refused, .spoiled: break
+    case .none, .ended, .refused, .spoiled: break
     case .url(var stanza, let isFirst):
       try stanza.append(line)
       block = .url(stanza, isFirst: isFirst)

@@ -6,9 +6,8 @@ internal import Transfer
 @WorkerLoop final class ChunkedFetch {
   enum End {
     case whole
-    /// A single request has to find out what happened to the file. If a response lied about its end, or differs from
-    /// another one, the data from this file offset on is to be cut off.
-    case again(ResponseVerdict.Change, String, cutTo: UInt64? = nil)
+    /// A single request has to find out what happened to the file.
+    case again(ResponseVerdict.Change, String)
     /// Of the first mirror, or of this host.
     case failed(any Error)
     case stopped
@@ -46,6 +45,9 @@ internal import Transfer
   private var lastMoment: Int64?
   private var whenEnded: CheckedContinuation<Void, Never>?
   private(set) var fetched: UInt64 = 0
+  /// Whatever ended the fetch: the data from this file offset on is not to be trusted, because a response lied about
+  /// its end, or differs from another one. nil if none did.
+  private(set) var liedFrom: UInt64?
 
   /// - Parameter mirrors: the first is the one that sent the latest data.
   /// - Parameter template: a request of this job. Its id and the ids after it, one for each connection, are reserved
@@ -210,10 +212,9 @@ internal import Transfer
     }
   }
 
-  /// Of two such responses, the one with the lower offset counts.
   private func noteLie(_ offset: UInt64, _ change: ResponseVerdict.Change, _ reason: String) {
-    let lie = End.again(change, reason, cutTo: offset)
-    if case .again(_, _, let earlier?) = end, offset < earlier { end = lie } else { finish(lie) }
+    liedFrom = min(liedFrom ?? offset, offset)
+    finish(.again(change, reason))
   }
 
   // MARK: what does not do its part

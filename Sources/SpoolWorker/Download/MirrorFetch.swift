@@ -132,7 +132,7 @@ internal import Transfer
     case .failed(let failure): return try next(failed(mirror.failure(failure, manner), plan, result))
     case .refused: return try await refused(sink, plan, result)
     case .complete:
-      guard let outcome = ended(result, sink) else { return false }
+      guard let outcome = ended(result, sink) else { return try await endHere() }
       guard try next(outcome), case .ended = outcome, isPiece, data.doubt == nil, let size = data.version?.size else {
         return true
       }
@@ -151,7 +151,7 @@ internal import Transfer
     switch sink.refusal {
     case .again(.differs, _): return try await cutBack()
     case .again(let change, let reason): return try next(.again(change, reason))
-    case .complete: return false
+    case .complete: return try await endHere()
     case .fail(let failure): return try next(failed(failure, plan, result))
     case .append, .replace, nil:
       throw Failure(.badResponse, "\(mirror.parts.host): the response was refused without a reason")
@@ -164,6 +164,14 @@ internal import Transfer
       return try next(.again(.differs, "the end of the data differs from the answer at \(data.position)"))
     }
     return try next(.again(.differs, "the last \(count) bytes of an answer that broke off were wrong"))
+  }
+
+  /// The file ends where the answer did. What the data has behind that came in an answer that broke off, and counts as
+  /// different.
+  /// - Returns: whether to ask again.
+  private func endHere() async throws -> Bool {
+    guard data.position < data.length else { return false }
+    return try await cutBack()
   }
 
   /// The outcome of a body that ended without an error; nil if the file is complete.
@@ -233,7 +241,7 @@ internal import Transfer
     fetched += fetch.fetched
     // Before a call can fail, and where the fetch is stopped: what is not cut off is in doubt. A lie may be about bytes
     // that are not in the data yet.
-    if case .again(_, _, let offset?) = end, let lied = TailDoubt(from: offset, to: data.length) {
+    if let lied = fetch.liedFrom.flatMap({ TailDoubt(from: $0, to: data.length) }) {
       data.doubt = lied
     } else if let start = fetch.brokenFrom {
       data.noteEnd(ofAnswerFrom: start, isBroken: true)
@@ -244,10 +252,11 @@ internal import Transfer
     case .whole: break
     case .stopped: throw JobStop.cancelled
     case .failed(let failure as Failure):
+      if let offset = fetch.liedFrom { try await data.cutBack(to: offset) }
       return try next(.failed(failure, wasConditional: manner.isConditional && data.version?.ifRange != nil))
     case .failed(let error): throw error
-    case .again(let change, let reason, let offset):
-      if let offset { try await data.cutBack(to: offset) }
+    case .again(let change, let reason):
+      if let offset = fetch.liedFrom { try await data.cutBack(to: offset) }
       return try next(.again(change, reason))
     }
     // A single one finds out what happened to the file.

@@ -132,7 +132,8 @@ extension Attempt {
     let isRequeued = claim.origin.takesNewJobs && !journal.isEmpty
     account.number = (isRequeued ? 0 : journal.attempts.failures) + 1
     // A failed fsync has lost journal lines, or may have done so in a worker that died before it recorded the failure.
-    if claim.isTakenOver || journal.data.lostWrites { try claim.renew() }
+    // A claim that was taken over is a copy already.
+    if claim.origin != .cur, claim.isTakenOver || journal.data.lostWrites { try claim.renew() }
     // Otherwise the claim already contains this line.
     if isRequeued, !claim.isRequeueNoted { try claim.append(.requeued(claim.spool.now())) }
     if probation.deaths > 0 { log(Event("suspected", .info, job: name, Fields().with("deaths", probation.deaths))) }
@@ -402,7 +403,7 @@ extension Attempt {
   private func remove() throws -> AttemptEnd {
     try data?.part.remove()
     try closeData()
-    try JobData(claim.spool).removeOrphanedData(of: claim.job)
+    try JobData(claim.spool).removeOrphanedData(of: [claim.job])
     log(Event("cancelled", .info, job: name))
     return AttemptEnd(.cancelled)
   }

@@ -232,7 +232,10 @@ internal import SystemPackage
     var known = fetched ?? vouched ?? shared
     let digests = plan.request.computedDigests.union(known?.digests.algorithms ?? [])
     let place = try writing { try outputs.place(plan.output, plan.request.mode) }
-    guard let existing = try orNil(place.openExisting(), where: { !isOwn && $0.errno == .permissionDenied }) else {
+    guard
+      let existing = try orNil(
+        place.openExisting(fromDisk: journal.data.lostWrites), where: { !isOwn && $0.errno == .permissionDenied })
+    else {
       throw await conflict()
     }
     let mark = try await runBlocking { [reading = existing.reading(digests, pieces: plan.pieces)] in try reading.run() }
@@ -307,6 +310,11 @@ extension Commit {
     if let (place, existing, mark) = try await verifiedOutput(
       verified, digests(verified), at: plan.output, below: outputs)
     {
+      if declared.mismatch(mark) != nil {
+        // Whoever reads a file that is replaced sees it until another one takes its place.
+        if overwrites { try claim.removeData() } else { _ = try await withdraw(plan.output, below: outputs) }
+        return nil
+      }
       // It may be another file with the same bytes.
       try await durable(data: existing.flush)
       try await sync(place)
@@ -317,6 +325,13 @@ extension Commit {
     // A second fsync of this inode would not bring back what the failed one lost.
     if journal.data.lostWrites { return nil }
     return try await publishVerified(verified)
+  }
+
+  /// What a person may have added since the data was verified. A list of pieces that is gone is not needed any more.
+  private var declared: Expectation {
+    var declared = plan.request.expected
+    if plan.pieces == nil { declared.pieces = nil }
+    return declared
   }
 
   private func digests(_ verified: Journal.Verified) -> Set<DigestAlgorithm> {
@@ -333,20 +348,29 @@ extension Commit {
   ) async throws -> (place: OutputPlace, file: ExistingOutput, mark: Mark)? {
     guard let status = try outputs.status(output), status.isRegular, status.size == verified.size else { return nil }
     let place = try outputs.writing(to: output) { try outputs.place(output, plan.request.mode) }
-    guard let existing = try orNil(place.openExisting(), on: .permissionDenied) else { return nil }
-    let mark = try await runBlocking { [reading = existing.reading(digests)] in try reading.run() }
+    let lostWrites = claim.text.journal.data.lostWrites
+    guard let existing = try orNil(place.openExisting(fromDisk: lostWrites), on: .permissionDenied) else { return nil }
+    let mark = try await runBlocking { [reading = existing.reading(digests, pieces: plan.pieces)] in try reading.run() }
     return verified.expectation.mismatch(mark) == nil ? (place, existing, mark) : nil
+  }
+
+  /// Whether the file that the data is to replace may be newer: it was changed after the data was written.
+  private func mayBeOlder(_ part: PartFile) throws -> Bool {
+    guard overwrites, !plan.request.expected.provesContent, let there = try outputs.status(plan.output),
+      let data = try claim.dataStatus()
+    else { return false }
+    return there.inode != part.inode && there.changed >= data.modified
   }
 
   /// - Returns: nil unless the data is the verified inode.
   private func publishVerified(_ verified: Journal.Verified) async throws -> Journal.Verified? {
     guard var part = try PartFile.open(claim.job, in: spool, own: verified.part, removeTemporary: { _ in }),
-      part.inode == verified.part, part.length == verified.size
+      part.inode == verified.part, part.length == verified.size, try !mayBeOlder(part)
     else { return nil }
     try checkRoom()
     // Where flock(2) does not exclude other hosts, another file may have this inode number by now. So the whole file is
     // read here, too.
-    let mark = try await part.read(from: .zero(digests(verified)), to: part.length)
+    let mark = try await part.read(from: .zero(digests(verified), pieces: plan.pieces), to: part.length)
     if let mismatch = verified.expectation.mismatch(mark) {
       // Somebody has changed it by its final name, and has it now.
       if try outputs.status(plan.output)?.inode == verified.part { return nil }
@@ -354,6 +378,8 @@ extension Commit {
       account.hasSetAside = true
       throw Failure(mismatch, reason: "the data is not what was verified")
     }
+    // This is checked as always.
+    if declared.mismatch(mark) != nil { return nil }
     if part.isShared {
       // A hook has moved the payload, which is somebody else's now.
       let copy = part.rebuilding(to: part.length, owner: claim.job)

@@ -56,11 +56,9 @@ internal import Spool
       claim: claim, request: plan.request, part: part, version: part.length > 0 ? journal.data.version : nil,
       isOfOtherSource: journal.data.source.map { !plan.asks(for: $0) } ?? true,
       space: environment.space, blocks: environment.blocks)
-    // The file that it is to replace may be newer by now, unless the data was verified already. The last byte comes
-    // again with the version that the server has.
-    if plan.request.overwrite == true, data.isComplete, !plan.request.expected.provesContent, data.doubt == nil,
-      journal.publication.verified == nil
-    {
+    // The file that it is to replace may be newer by now. The last byte comes again with the version that the server
+    // has.
+    if plan.request.overwrite == true, data.isComplete, !plan.request.expected.provesContent, data.doubt == nil {
       data.doubt = TailDoubt(from: part.length - 1, to: part.length)
     }
     return (data, unrecorded)

@@ -393,7 +393,10 @@ struct ServerRests: Equatable {
     }
     if bears != nil || pause > 0 {
       var pace = paces[key] ?? Pace(most: perHost, growsAt: 0)
-      (pace.most, pace.growsAt) = (max(1, min(bears ?? perHost, perHost)), min(written ?? now, now) + Self.growth)
+      // A time so far ahead is by a clock that was set back since, and would begin anew with each run.
+      let isWrong = rest == nil && written ?? now > now + Self.growth
+      pace.most = max(1, min(bears ?? perHost, perHost))
+      pace.growsAt = isWrong ? now : min(written ?? now, now) + Self.growth
       (pace.pause, pace.hasRefused) = (Double(pause), bears.map { $0 <= perHost } ?? false)
       if pace.hasRefused || pause > 0 { paces[key] = pace }
     }

@@ -43,7 +43,7 @@ struct OrderDrop: Sendable {
       known.state(of: $0, isOpen: $1)
     }
     let root = root()
-    new.drop(there: try filesThere(new.files, root))
+    new.drop(there: try filesThere(new.files, new.sharedNames, root))
     let jobs = OrderJobs(request, as: order, new.sharedNames, hosts: lists.map(\.host))
     let texts = new.files.map { file in
       let job = jobs.job(for: file) { Self.size($0, root) != nil }
@@ -73,8 +73,10 @@ struct OrderDrop: Sendable {
 
   /// The keys of the files that a receipt names with the same URL, and that are in their places with that size: they
   /// are new by their identities alone, as after a move of the list to another host. By a digest the job itself sees
-  /// whether the file that is there is the same.
-  private func filesThere(_ files: [OfferedFile], _ root: OutputRoot?) throws(SpoolError) -> Set<String> {
+  /// whether the file that is there is the same. Another query may be another token, or another file.
+  private func filesThere(_ files: [OfferedFile], _ shared: Set<ExactText>, _ root: OutputRoot?) throws(SpoolError)
+    -> Set<String>
+  {
     let found = files.compactMap { file in
       let path = OrderJobs.path(of: file, request)
       return Self.size(path, root).map { (file: file, path: path, size: $0) }
@@ -83,7 +85,12 @@ struct OrderDrop: Sendable {
     let published = try JobSearch(spool).published(in: root?.location, named: Set(found.map(\.path.exact)))
     let there = found.filter { file, path, size in
       !file.replaces && !file.expected.provesContent
-        && published[path.exact, default: []].contains { $0 == (file.link, UInt64(clamping: size)) }
+        && published[path.exact, default: []].contains { done in
+          guard FeedEntry.link(done.url) == file.link, done.size == UInt64(clamping: size) else { return false }
+          if file.urls.contains(where: { $0.exact == done.url.exact }) { return true }
+          let isNewer = if let date = file.date, let time = done.time { date > time } else { false }
+          return !isNewer && !shared.contains(file.name.exact)
+        }
     }
     return Set(there.map(\.file.key))
   }

@@ -198,7 +198,7 @@ private struct JobDrop {
   /// The rest is said in a terminal, and if the job got another name.
   private func tell(_ drop: (name: JobName, directory: Directory)) {
     let dropped = drop.name
-    Terminal.print(dropped.display)
+    Terminal.print(name: dropped.fileName)
     guard dropped != name || Terminal.isErrorTerminal else { return }
     var why = ""
     if dropped != name {
@@ -212,7 +212,7 @@ private struct JobDrop {
 
   private func tell(_ finding: JobPresence.Finding) {
     let name = finding.job.display
-    Terminal.print(name)
+    Terminal.print(name: finding.job)
     let doubt = finding.isSame ? "" : " with another URL or output; to drop this one too, use --name"
     Terminal.error("\(name): already there, as \(finding.place)\(doubt); nothing is dropped")
   }

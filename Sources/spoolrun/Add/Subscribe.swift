@@ -59,7 +59,7 @@ struct Subscribe: ParsableCommand {
         return try Drops(spool).subscribe(request.text, as: name)
       }
       guard let order else { return }
-      Terminal.print(order.display)
+      Terminal.print(name: order.fileName)
       guard order != name || Terminal.isErrorTerminal else { return }
       let why = order == name ? "" : ", because the name \(name.display) is taken"
       let begins =
@@ -73,7 +73,7 @@ struct Subscribe: ParsableCommand {
   /// - Returns: whether it asks for the same.
   private func tell(_ known: JobPlace, _ request: JobRequest, _ spool: Spool) throws(SpoolError) -> Bool {
     let name = known.job.display
-    Terminal.print(name)
+    Terminal.print(name: known.job)
     let text = try JobSearch(spool).job(known.directory, known.name)
     let isSame = text.map { $0.request.text.exact == request.text.exact } ?? true
     let gesture = [Directory.failed: "retry", .hold: "release"][known.directory]

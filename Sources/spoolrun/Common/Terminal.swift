@@ -32,6 +32,10 @@ enum Terminal {
   }
 
   static func print(_ line: String) { write(line + "\n", to: STDOUT_FILENO) }
+  /// Prints a job's name: to a program as it is, because other commands take it so.
+  static func print(name: FileName) {
+    if isatty(STDOUT_FILENO) == 1 { print(name.display) } else { write(name.bytes + [0x0A], to: STDOUT_FILENO) }
+  }
   /// Prints what went wrong, or at another priority what a person should know.
   static func error(_ message: String, _ priority: LogPriority = .error) {
     write(LogReader.current.text("spoolrun: \(message)", priority) + "\n", to: STDERR_FILENO)
@@ -50,7 +54,11 @@ enum Terminal {
   /// - Returns: false if the reader has gone, or writing fails, such as on a full disk. Only the latter is reported,
   ///   once.
   @discardableResult static func write(_ text: String, to descriptor: Int32) -> Bool {
-    var bytes = Array(text.utf8)[...]
+    write(Array(text.utf8), to: descriptor)
+  }
+
+  @discardableResult private static func write(_ text: [UInt8], to descriptor: Int32) -> Bool {
+    var bytes = text[...]
     while !bytes.isEmpty {
       let count = bytes.withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress, $0.count) }
       if count < 0 {

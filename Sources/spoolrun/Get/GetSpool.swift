@@ -125,11 +125,12 @@ struct GetSpool {
       }
     }
     if directory == nil, try WorkerFiles(spool).living().isEmpty { try cancelFound() }
-    _ = try directory?.removeIfDone(spool) { () throws(SpoolError) in
+    _ = try directory?.removeIfDone(spool) { (isAlone) throws(SpoolError) in
       for job in mistakes where try spool.status(.partial, job.part) == nil {
         _ = try Steering(spool).perform(.cancel, job.fileName, in: .failed)
       }
-      try cancelFound()
+      // Where no lock tells of other commands, the job may be of one that runs it.
+      if isAlone { try cancelFound() }
     }
   }
 }

@@ -3,7 +3,7 @@ internal import Glibc
 internal import Spool
 internal import SpoolStatus
 
-private struct GestureRun {
+struct GestureRun {
   let gesture: Gesture
   let spool: Spool
   let isVerbose: Bool
@@ -12,6 +12,10 @@ private struct GestureRun {
   /// The inodes of the jobs that are as a person wants them now: several may have one name.
   private var changed: Set<UInt64> = []
   var hasChanged: Bool { !changed.isEmpty }
+  /// Those that are done, and to be fetched again if need be.
+  private var done: [JobPlace] = []
+  /// Those that were removed, and whose data is still there.
+  private var cancelled: [JobName] = []
 
   init(_ gesture: Gesture, _ spool: Spool, isVerbose: Bool) {
     (self.gesture, self.spool, self.isVerbose) = (gesture, spool, isVerbose)
@@ -42,7 +46,7 @@ private struct GestureRun {
     for name in jobs.names {
       guard let outcome = try perform(name, in: jobs.directory) else { continue }
       if gesture == .retry, case .notFound(let elsewhere?) = outcome, elsewhere.directory == .done {
-        fetchAgain(elsewhere)
+        done.append(elsewhere)
       } else {
         // A person should see which job is gone.
         let isGuess = gesture == .cancel && jobs.names.count == 1 && name != jobs.name
@@ -111,7 +115,11 @@ private struct GestureRun {
   /// - Returns: nil, after a message, if the kernel does not let this one file be moved or removed (chattr(1)).
   private mutating func perform(_ name: FileName, in directory: Directory?) throws(SpoolError) -> GestureOutcome? {
     do throws(SpoolError) {
-      return try spool.unlessGone(Steering(spool).perform(gesture, name, in: directory)) ?? .notFound(elsewhere: nil)
+      let steering = Steering(spool)
+      let outcome = try spool.unlessGone(steering.perform(gesture, name, in: directory, leavesData: true))
+      if case .removed(let place)? = outcome, let job = JobName(place.job) { cancelled.append(job) }
+      if cancelled.count >= JobData.mostAtOnce { try removeData() }
+      return outcome ?? .notFound(elsewhere: nil)
     } catch  where gesture.directories.allSatisfy({ spool.concernsOneFile(error, in: $0) }) {
       fail("\(gesture.command): \(error)")
       return nil
@@ -128,11 +136,32 @@ private struct GestureRun {
     if isVerbose { Terminal.print(report.text) } else if says { Terminal.say(report.text) }
   }
 
-  /// Has a job that is done fetch its file again, if that is gone or not what the receipt says.
-  private mutating func fetchAgain(_ place: JobPlace) {
+  /// Does for all jobs together what would read directories for each. To be called when all have been moved.
+  mutating func finish() throws(SpoolError) {
+    try removeData()
+    if done.isEmpty { return }
+    var seen: Set<FileName> = []
+    done.removeAll { !seen.insert($0.job).inserted }
+    let named = try ReceiptList(spool, named: done.map(\.job)).places(in: spool)
     let reader = PayloadReader(
       spool: spool, directory: nil, isVerbose: false, refetches: true, isRetry: true,
-      receipts: AllReceipts(spool, named: { [] }), progress: VerifyProgress())
+      receipts: AllReceipts(spool, named: named), progress: VerifyProgress())
+    for place in done { fetchAgain(place, reader) }
+    done = []
+  }
+
+  private mutating func removeData() throws(SpoolError) {
+    let jobs = cancelled
+    cancelled = []
+    do throws(SpoolError) {
+      try spool.unlessGone(JobData(spool).removeOrphanedData(of: jobs))
+    } catch  where gesture.directories.allSatisfy({ spool.concernsOneFile(error, in: $0) }) {
+      fail("\(gesture.command): \(error)")
+    }
+  }
+
+  /// Has a job that is done fetch its file again, if that is gone or not what the receipt says.
+  private mutating func fetchAgain(_ place: JobPlace, _ reader: PayloadReader) {
     let answer = reader.answer(ListedReceipt(name: place.job, isNamed: true))
     let line = answer.line ?? "\(place.job.display): done, and its file is sound"
     if answer.isAgain { changed.insert(place.inode) } else if !answer.isGood { return fail(line) }
@@ -176,6 +205,7 @@ struct GestureOptions: ParsableArguments {
           try runs[jobs.index].run(jobs, text)
         }
       }
+      for index in runs.indices { try runs[index].finish() }
       let busy = runs.filter(\.hasChanged)
       for run in busy.isEmpty ? Array(runs.prefix(1)) : busy { try run.tell() }
       if gesture == .cancel { try OwnSpools.removeDone(runs.map(\.spool)) }

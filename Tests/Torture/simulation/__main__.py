@@ -65,9 +65,8 @@ SPOOL = {
             '      if origin.takesDrops, !planted("a file that lacks its end is judged at once"), status.isYoung',
         ),
         "an edit does not look at what it has exchanged": (
-            "    if isMovedByNobody(try spool.system.status(spool.root, draft), file) { return }",
-            '    if planted("an edit does not look at what it has exchanged") { return }\n'
-            "    if isMovedByNobody(try spool.system.status(spool.root, draft), file) { return }",
+            "    if isMovedByNobody(taken, file) { return }",
+            '    if planted("an edit does not look at what it has exchanged") || isMovedByNobody(taken, file) { return }',
         ),
         "an edit does not look at what it has locked": (
             "    guard now.isSameFile(as: found), now.size == found.size,\n      try",
@@ -110,16 +109,16 @@ SPOOL = {
             "      let status = try fresh.status()\n      try fresh.fdatasync()",
         ),
         "a copy's former names are not flushed": (
-            "      try spool.flushFormerNames(.cur, from: origin)",
-            '      if !planted("a copy\'s former names are not flushed") { try spool.flushFormerNames(.cur, from: origin) }',
+            "      try spool.flushFormerNames(.cur, from: origin == .cur ? nil : origin)",
+            '      if !planted("a copy\'s former names are not flushed") { try spool.flushFormerNames(.cur, from: origin == .cur ? nil : origin) }',
         ),
         "a copy's drop may come back": (
-            "    where each == directory || each == origin || !origin.takesNewJobs && each.takesNewJobs {",
-            '    where each == directory || each == origin || !planted("a copy\'s drop may come back") && !origin.takesNewJobs && each.takesNewJobs {',
+            "each == origin || origin?.takesNewJobs != true && each.takesNewJobs",
+            'each == origin || !planted("a copy\'s drop may come back") && origin?.takesNewJobs != true && each.takesNewJobs',
         ),
         "a move removes what has its new name now": (
-            "    var goes = try system.status(root, former).isSameFile(as: job)",
-            '    var goes = planted("a move removes what has its new name now") ? true : try system.status(root, former).isSameFile(as: job)',
+            "      goes = try system.status(root, former).isSameFile(as: job)",
+            '      goes = planted("a move removes what has its new name now") ? true : try system.status(root, former).isSameFile(as: job)',
         ),
         "a late drop counts as a move": (
             "    if isDouble, try !hasOtherName(job, than: path) { return false }",

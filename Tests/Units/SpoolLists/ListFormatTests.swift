@@ -90,6 +90,12 @@ import Testing
     #expect(defect(text, ListOptions(format: .native)).hasPrefix(reason))
   }
 
+  @Test func `keys behind a URL that cannot be used are no other URL's`() throws {
+    let text = "http://h/a\nhttp://h/b c\noutput: d\nhttp://h/e\n\nhttp://h/f g\nsize: 5\n\nhttp://h/h\nsize: 6\n"
+    let options = ListOptions(format: .native, ignoresUnknown: true)
+    #expect(try jobs(text, options) == ["url: http://h/a\n", "url: http://h/e\n", "url: http://h/h\nsize: 6\n"])
+  }
+
   @Test func `comments make no job too long`() throws {
     let comments = String(repeating: "# \(String(repeating: "x", count: 98))\n", count: 2000)
     #expect(try jobs("http://h/a\n\(comments)http://h/b\n") == ["url: http://h/a\n", "url: http://h/b\n"])

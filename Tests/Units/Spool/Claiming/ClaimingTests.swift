@@ -231,7 +231,8 @@ import Testing
     _ = try fixture.claim(left, from: .cur)
     #expect(fixture.files.places(of: "a") == ["cur/a:alpha.42.00000001"])
     #expect(
-      fileStatus(fixture.files.path("cur/a:alpha.42.00000001"))?.st_ino == inode, "nobody else has it: no copy needed")
+      fileStatus(fixture.files.path("cur/a:alpha.42.00000001"))?.st_ino != inode,
+      "the worker that had it may have lost lines by an fsync that failed")
   }
 
   @Test(.enabled("needs root, to give files away") { try await Need.users.isMet() })

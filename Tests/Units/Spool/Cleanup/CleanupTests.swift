@@ -38,6 +38,20 @@ import Testing
     #expect(found.sorted() == ["done/a stuck", "done/b missing"])
   }
 
+  /// Each look lists directories, which may be long. One job was paused with its owner's name left on.
+  @Test func `the jobs of much data are looked for together`() throws {
+    let probe = Probe()
+    let fixture = try Fixture(hook: probe)
+    for number in 0..<250 { try writeFile(fixture.files.path("partial/\(number).part"), [1]) }
+    try writeFile(fixture.files.path("hold/7:alpha.9.00000009"), Array("https://host/a\n".utf8))
+    var found = 0
+    var cleanup = Cleanup(fixture.spool) { _ in found += 1 }
+    cleanup.grace = 0
+    try cleanup.run()
+    #expect(found == 249 && fixture.files.names("partial") == ["7.part"])
+    #expect(probe.calls.count { $0.kind == .open && $0.path == "hold" } < 10)
+  }
+
   @Test func `a name that a month has often is archived all the same`() throws {
     let fixture = try Fixture()
     let months = ["2026-01"] + (2...110).map { "2026-01~\($0)" }

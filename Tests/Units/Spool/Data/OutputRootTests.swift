@@ -96,6 +96,12 @@ import Testing
     }
   }
 
+  /// As on SSHFS, which may refuse to read absolute links. A job that names one would wait for it for ever.
+  @Test func aLinkThatCannotBeReadIsNotOffered() throws {
+    let fixture = try Fixture(hook: Probe { $0.kind == .read && $0.path == "roots/x" ? .fail(.notPermitted) : nil })
+    #expect(throws: SpoolError.self) { try NamedRoots(fixture.spool).offer("/srv", as: "x") }
+  }
+
   /// What was published under that name by somebody else since stays.
   @Test func onlyTheOwnNameIsTakenBack() throws {
     let fixture = try Fixture()

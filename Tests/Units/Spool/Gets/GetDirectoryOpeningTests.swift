@@ -40,10 +40,30 @@ import Testing
     #expect(reason.contains("no symbolic links") && fileStatus(location) == nil)
   }
 
-  @Test func `without locks it stays`() throws {
+  /// As on SSHFS, which may refuse to read absolute links, and where locks say nothing.
+  @Test(arguments: [false, true])
+  func `where its link to the files cannot be read there is none`(hasLocks: Bool) throws {
+    let probe = Probe { call in
+      if call.kind == .lock, !hasLocks { return .fail(.noLocks) }
+      return call.kind == .read && call.path == ".root" ? .fail(.notPermitted) : nil
+    }
+    guard case .unusable(let reason) = try open(probe) else { throw Unexpected(description: "one was made") }
+    #expect(reason.contains("no symbolic links to absolute paths"))
+    #expect(names(in: parent, isHiddenToo: true) == [])
+    // An older version did not try it.
+    _ = try opened(try open())
+    try writeFile("\(location)/new/job", [1])
+    guard case .unusable = try open(probe) else { throw Unexpected(description: "it is used") }
+    #expect(names(in: "\(location)/new") == ["job"])
+    _ = try opened(try open())
+  }
+
+  @Test func `without locks it stays, and nobody is said to be alone in it`() throws {
     let noLocks = Probe { $0.kind == .lock ? .fail(.noLocks) : nil }
     let directory = try opened(try open(noLocks))
-    #expect(try !directory.removeIfDone(spool()) && fileStatus(location) != nil)
+    var isAlone: Bool?
+    let isGone = try directory.removeIfDone(spool()) { isAlone = $0 }
+    #expect(!isGone && isAlone == false && fileStatus(location) != nil)
     // With locks, the next command removes it.
     #expect(try opened(try open()).removeIfDone(spool()) && fileStatus(location) == nil)
   }
@@ -172,14 +192,45 @@ import Testing
   }
 
   private static func note(_ job: String, in parent: String, _ state: String, _ probe: Probe) throws {
+    try note([job], in: parent, state, probe)
+  }
+
+  private static func note(_ jobs: [String], in parent: String, _ state: String, _ probe: Probe) throws {
     let text = """
       url: https://a.example/x
       verified: 2026-01-02T03:04:05Z size=1 crc32=d3d99e8b part=7
       done: 2026-01-02T03:04:05Z attempts=1 output=x
 
       """
-    let fetched = try #require(GetRecords.Fetched(FileName(job), parsed(text)))
-    try GetRecords(state, system: System(hook: probe)).note([fetched], in: parent)
+    let fetched = try jobs.map { try #require(GetRecords.Fetched(FileName($0), parsed(text))) }
+    try GetRecords(state, system: System(hook: probe)).note(fetched, in: parent)
+  }
+
+  @Test func `a large record grows at its end, and is written anew when it has doubled or is cut`() throws {
+    let state = "\(home.path)/state"
+    let jobs = (1000..<2000).map { "j\($0)" }
+    try Self.note(jobs, in: parent, state, Probe())
+    let record = "\(state)/got/\(names(in: "\(state)/got").first ?? "")"
+    func note(_ jobs: [String]) throws -> Int {
+      let probe = Probe()
+      try Self.note(jobs, in: parent, state, probe)
+      return probe.count(.rename)
+    }
+    let first = fileStatus(record)
+    try #require((first?.st_size ?? 0) > 1 << 16)
+    #expect(try note(["other"]) == 0)
+    #expect(try note(["j1000"]) == 0)
+    #expect(fileStatus(record)?.st_ino == first?.st_ino)
+    #expect(try GetRecords(state).receipts(in: parent).count == 1001)
+    #expect(try GetRecords(state).fetched(in: parent).count == 1001)
+    #expect(try note(jobs) == 1)
+    let lines = try readFile(record).count { $0 == 0x0A }
+    #expect(lines == 1001)
+    // As a power cut leaves it.
+    try writeFile(record, readFile(record) + Array("- output=y size=1 job=cut".utf8))
+    #expect(try GetRecords(state).receipts(in: parent).count == 1001)
+    #expect(try note(["last"]) == 1)
+    #expect(try GetRecords(state).receipts(in: parent).count == 1002)
   }
 
   /// As of two hosts that have one home.

@@ -1,6 +1,7 @@
 import Glibc
 import Synchronization
 import TestSupport
+import SystemPackage
 import Testing
 
 @testable import Spool
@@ -180,7 +181,7 @@ import Testing
     #expect(files(of: fixture) == ["done/a~4"])
   }
 
-  private static let shared = FileSystemKind(name: "sshfs", sharing: .program)
+  private static let shared = FileSystemKind(name: "fuse", sharing: .program)
 
   /// A person has moved the claim's name meanwhile. Or `verify --refetch` is about to take the receipt away: then the
   /// other name would be the last one.
@@ -191,6 +192,14 @@ import Testing
     #expect(files(of: fixture) == ["\(directory)/a", "done/a~4"])
     fixture.spool.clockOffset.store(11, ordering: .relaxed)
     _ = try Steering(fixture.spool).perform(gesture, FileName("a"))
+    #expect(files(of: fixture) == ["done/a~4"])
+  }
+
+  /// ZFS before 2.2 is local, and has no rename without replacing.
+  @Test func `a job that is done does not run again on a local file system either`() throws {
+    let fixture = try double("hold/a", "done/a~4", kind: FileSystemKind(type: 0x2FC1_2FC1))
+    fixture.spool.clockOffset.store(11, ordering: .relaxed)
+    _ = try Steering(fixture.spool).perform(.release, FileName("a"))
     #expect(files(of: fixture) == ["done/a~4"])
   }
 
@@ -226,6 +235,86 @@ import Testing
     fixture.spool.lacksNoReplace.store(true, ordering: .relaxed)
     _ = try Steering(fixture.spool).perform(.high, FileName("a"))
     #expect(files(of: fixture) == ["partial/a"] && fixture.files.names("tmp") == [])
+  }
+
+  // MARK: where another file gets the name, or a call fails
+
+  /// The answer of a server was lost, and the kernel has asked it again.
+  @Test func `a link that is made twice drops the job`() throws {
+    let root = Mutex("")
+    let fixture = try Fixture(
+      hook: Probe { call in
+        let root = root.withLock { $0 }
+        let names = call.path.split(separator: " ").map { "\(root)/\($0)" }
+        if call.kind == .link, names.count == 2 { _ = link(names[0], names[1]) }
+        return nil
+      })
+    root.withLock { $0 = fixture.files.root }
+    fixture.spool.lacksNoReplace.store(true, ordering: .relaxed)
+    try fixture.drop("http://host/a\n", as: "a")
+    #expect(files(of: fixture) == ["new/a"] && fixture.files.names("tmp") == [])
+  }
+
+  /// What gets a name at the moment at which the file that has it is to go.
+  private func replacing(_ name: String, _ body: (Fixture) throws -> Void) throws -> Fixture {
+    let root = Mutex("")
+    let isSpent = Atomic(false)
+    let fixture = try Fixture(
+      hook: Probe { call in
+        let root = root.withLock { $0 }
+        let path = call.path
+        let isGoing = call.kind == .unlink && path == name || call.kind == .rename && path.hasPrefix("\(name) ")
+        if isGoing, !root.isEmpty, !isSpent.exchange(true, ordering: .relaxed) {
+          _ = rename("\(root)/hold/other", "\(root)/\(name)")
+        }
+        return nil
+      })
+    try writeFile(fixture.files.path("hold/other"), Array("http://host/other\n".utf8))
+    root.withLock { $0 = fixture.files.root }
+    try body(fixture)
+    #expect(fixture.files.names("hold") == [] && fixture.files.names("tmp") == [])
+    return fixture
+  }
+
+  @Test func `a job that gets the name of an empty file keeps it`() throws {
+    let fixture = try replacing("partial/a") { fixture in
+      try writeFile(fixture.files.path("partial/a"), [])
+      #expect(try !JobMoves(fixture.spool).removeTouched(Path(.partial, FileName("a")), in: .partial))
+    }
+    #expect(try fixture.text("partial/a") == "http://host/other\n")
+  }
+
+  /// Others complete the move, the worker claims the job again by that name, and only then goes on with the move.
+  @Test func `a claim that has come back to its name keeps it`() throws {
+    let owner = try Fixture().spool.owner
+    let claim = ClaimName.fileName(try jobName("a"), owner)
+    let fixture = try replacing(Path(.cur, claim).display) { fixture in
+      try #require(fixture.spool.owner.text == owner.text)
+      try writeFile(fixture.files.path(Path(.cur, claim).display), Array("http://host/a\n".utf8))
+      fixture.spool.lacksNoReplace.store(true, ordering: .relaxed)
+      try fixture.spool.moveNoReplace(Path(.cur, claim), Path(.new, FileName("a")))
+    }
+    #expect(try fixture.text(Path(.cur, claim).display) == "http://host/other\n")
+  }
+
+  @Test func `a job that cannot be looked at gets its name back`() throws {
+    let fixture = try Fixture(hook: Probe.once(.stat, "tmp/moved") { .fail(.ioError) })
+    try writeFile(fixture.files.path("new/a"), Array("http://host/a\n".utf8))
+    let path = Path(.new, FileName("a"))
+    let status = try #require(try fixture.spool.status(.new, FileName("a")))
+    #expect(throws: SpoolError.self) { try fixture.spool.remove(path, of: status) }
+    #expect(files(of: fixture) == ["new/a"] && fixture.files.names("tmp") == [])
+  }
+
+  /// The same in a move by link: it has both names then, like one that a crash cut.
+  @Test func `nor does a failed look at a move leave the old name elsewhere`() throws {
+    let fixture = try Fixture(hook: Probe.once(.stat, "tmp/moved") { .fail(.ioError) })
+    try writeFile(fixture.files.path("new/a"), Array("http://host/a\n".utf8))
+    fixture.spool.lacksNoReplace.store(true, ordering: .relaxed)
+    #expect(throws: SpoolError.self) {
+      try fixture.spool.moveNoReplace(Path(.new, FileName("a")), Path(.hold, FileName("a")))
+    }
+    #expect(files(of: fixture) == ["new/a", "hold/a"] && fixture.files.names("tmp") == [])
   }
 
   private func files(of fixture: Fixture) -> [String] {

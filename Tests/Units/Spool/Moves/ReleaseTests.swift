@@ -56,6 +56,43 @@ import Testing
     }
   }
 
+  /// A power cut has left zeros in place of a line. Without them, the lines behind would count.
+  @Test func whatIsBehindALostLineStaysLost() throws {
+    let fixture = try Fixture()
+    let journal = "requeued: 2026-01-01T00:00:00Z\n"
+    let lost = "https://host/a\n\(journal)\0\0\0\nrequeued: 2026-01-02T00:00:00Z\npriority: low\n"
+    try writeFile(fixture.files.path("failed/a"), Array(lost.utf8))
+    let place = try #require(JobSearch(fixture.spool).places(of: FileName("a")).first)
+    try Steering(fixture.spool).requeue(place, as: jobName("a"), asking: "https://host/b\n")
+    let text = try fixture.text("new/a")
+    #expect(text.hasPrefix("https://host/b\n\(journal)requeued: ") && text.utf8.count { $0 == 0x0A } == 3, "\(text)")
+    #expect(JobText.withoutAttempts(Array(lost.utf8)) == Array("https://host/a\n".utf8))
+  }
+
+  private func journal(of text: String) -> Journal { Array(text.utf8).withUnsafeBytes { JobText($0) }.journal }
+
+  /// A power cut may leave the file in `cur/`, by way of which it goes to `new/`.
+  @Test func theTextOfADoneJobThatIsFetchedAgainHasNoReceipt() throws {
+    let fixture = try Fixture()
+    let whole = "size=1 crc32=E8B7BE43"
+    let receipt =
+      "https://host/a\nverified: 2026-01-01T00:00:00Z \(whole) part=1\ndone: 2026-01-01T00:00:01Z output=a\n"
+    for request in [nil, "https://host/a\n"] {
+      try writeFile(fixture.files.path("done/a"), Array(receipt.utf8))
+      let verified = try #require(journal(of: receipt).publication.done?.verified)
+      let place = try #require(JobSearch(fixture.spool).places(of: FileName("a")).first)
+      let steering = Steering(fixture.spool)
+      if let request {
+        try steering.requeue(place, as: jobName("a"), asking: request)
+      } else {
+        try steering.refetch(place, verified)
+      }
+      let publication = journal(of: try fixture.text("new/a")).publication
+      #expect(publication.receipt == nil && publication.verified == nil && publication.lastReceipt != nil)
+      unlink(fixture.files.path("new/a"))
+    }
+  }
+
   /// Where nobody can see who still writes a file, a job that was put back need not settle: its journal is behind the
   /// line by which its dropper said that it is complete.
   @Test(arguments: [Gesture.release, .retry, .high, .low])

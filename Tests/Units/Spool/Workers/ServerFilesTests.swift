@@ -6,7 +6,7 @@ import Testing
 
 /// The files in `servers/`.
 @Suite struct ServerFilesTests {
-  private static let noon = Timestamp(seconds: 1_800_000_000)
+  private static let noon = Timestamp.now()
 
   private func note(_ server: String = "https://a.example:443", reason: String = "it said 429") -> ServerNote {
     ServerNote(
@@ -86,6 +86,24 @@ import Testing
     try ServerFiles(fixture.spool).write(note(), end: Self.noon.seconds + modified)
     let seen = try #require(ServerFiles(fixture.spool).all().first)
     #expect(seen.note?.rests.map(seen.end) == [Self.noon.seconds + end, Self.noon.seconds + end])
+  }
+
+  /// A clock was days ahead, and was set right since. The server's limits hold, and its rest is forgotten.
+  @Test(arguments: [(0, 0), (-600, 5 * 86_400), (5 * 86_400, 5 * 86_400)] as [(Int64, Int64)])
+  func aRestByAClockThatWasSetBackIsNone(since: Int64, failed: Int64) throws {
+    let fixture = try Fixture()
+    let (files, isAhead) = (ServerFiles(fixture.spool), failed > 0)
+    let rest = ServerNote.Rest(
+      since: Self.noon + since, failed: Self.noon + failed, until: Self.noon + failed + 60, cause: "asked",
+      code: "http-429", reason: "later", failures: 3, host: nil)
+    let note = ServerNote(
+      server: "http://b:80", rests: [rest], answered: Self.noon + failed, bears: 2, pause: 250)
+    try files.write(note, end: rest.until.seconds)
+    let seen = try #require(files.all().first?.note)
+    #expect(seen == (isAhead ? ServerNote(server: note.server, bears: 2, pause: 250) : note))
+    // Nor does it stay in the file beside what is found now.
+    let found = try files.save(ServerNote(server: note.server, bears: 3), of: "alpha", isOfAll: false)
+    #expect(found?.note?.rests == (isAhead ? [] : [rest]))
   }
 
   @Test func othersFilesSayNothing() throws {

@@ -114,7 +114,7 @@ import Testing
   }
 
   /// Short runs, each of which reads what the one before has written.
-  @Test(arguments: [(Int64(-301_000), 2), (-200_000, 1), (60_000, 1)])
+  @Test(arguments: [(Int64(-301_000), 2), (-200_000, 1), (60_000, 1), (432_000_000, 2)])
   func whatAServerRegainsInShortRuns(written: Int64, bears: Int) {
     var rests = ServerRests(perHost: 16)
     _ = rests.learn(Self.server, nil, bears: 1, written: written, at: 0)
