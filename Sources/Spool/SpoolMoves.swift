@@ -33,8 +33,12 @@ extension Spool {
       do throws(SpoolError) {
         return try moveNoReplace(former, target)
       } catch  where error.errno == .fileExists {
-        guard let directory = path.directory, let job = path.name.flatMap({ JobName($0) }) else { throw error }
-        target = Path(directory, job.numbered(number).fileName)
+        guard let directory = path.directory, let name = path.name,
+          let job = directory == .cur ? ClaimName(name)?.job : JobName(name)
+        else { throw error }
+        // A claim keeps its owner behind the number.
+        let owner = name.bytes.dropFirst(job.fileName.bytes.count)
+        target = Path(directory, FileName(job.numbered(number).fileName.bytes + owner))
       }
     }
   }

@@ -194,8 +194,10 @@ final class Oracle {
       if let other = self.id(of: taken), other != id { exchanged[other] = world.currentName }
     }
     // It may have to remove several names, one after the other.
-    if !changes.allSatisfy({ $0.inode == nil || $0.directory === tmp }) { withdrawing.remove(world.currentName) }
-    if changes.count == 2, isReplaced, !isExchange { withdrawing.insert(world.currentName) }
+    if !changes.allSatisfy({ $0.inode == nil || $0.directory === tmp }) { withdrawing[world.currentName] = nil }
+    if changes.count == 2, isReplaced, !isExchange, let given = changes.first(where: { $0.inode != nil })?.inode {
+      withdrawing[world.currentName] = id(of: given)
+    }
     checkName(changes)
     changes.forEach(checkHeld)
     for change in changes {
@@ -318,18 +320,19 @@ final class Oracle {
     new = []
     let wrongs = Dictionary(uniqueKeysWithValues: ids.compactMap { id in wrong(with: id).map { (id, $0) } })
     suspects = suspects.filter { id, name in
-      wrongs[id] != nil || exchanging.contains(name) || withdrawing.contains(name)
+      wrongs[id] != nil || exchanging.contains(name) || withdrawing[name] != nil
     }
     for (id, what) in wrongs.sorted(by: { $0.key < $1.key }) {
       if isLast { blame(id, what) }
       let isTaken = directory(.tmp)?.entries.values.contains { self.id(of: $0.inode) == id } ?? false
       guard let name = suspects[id] else {
-        suspects[id] = world.currentName
+        // Another process may give back the file that has lost its place.
+        suspects[id] = withdrawing.filter { $0.value == id }.keys.min() ?? world.currentName
         if isTaken { exchanged[id] = world.currentName }
         continue
       }
       // A job that was taken to `tmp/` by mistake comes back after its place is free again.
-      if name == world.currentName, !withdrawing.contains(name), !isTaken || exchanged[id] != name { blame(id, what) }
+      if name == world.currentName, withdrawing[name] == nil, !isTaken || exchanged[id] != name { blame(id, what) }
     }
   }
 
@@ -351,12 +354,12 @@ final class Oracle {
     }
     // The job whose text is in the other one's place is there twice.
     for (id, name) in suspects
-    where (exchanged.values.contains(name) || exchanging.contains(name) || withdrawing.contains(name))
+    where (exchanged.values.contains(name) || exchanging.contains(name) || withdrawing[name] != nil)
       && (dead == nil || dead?.name == name)
     { excused.insert(id) }
     if dead == nil { exchanged = [:] }
     exchanging = dead.map { exchanging.subtracting([$0.name]) } ?? []
-    withdrawing = dead.map { withdrawing.subtracting([$0.name]) } ?? []
+    withdrawing = dead.map { (dead) in withdrawing.filter { $0.key != dead.name } } ?? [:]
   }
   private var halved: Set<Int> = []
   private var exchanged: [Int: String] = [:]
@@ -366,8 +369,8 @@ final class Oracle {
   private var suspects: [Int: String] = [:]
   /// Whose last change has exchanged two names, or given a file in `tmp/` a claim's name.
   private var exchanging: Set<String> = []
-  /// Who has given a file in `tmp/` a claim's name, and has only removed names since.
-  private var withdrawing: Set<String> = []
+  /// Who has given a file in `tmp/` a claim's name, and has only removed names since; and of which job.
+  private var withdrawing: [String: Int] = [:]
 
   /// When everything has come to its end.
   func checkEnd() {

@@ -187,9 +187,15 @@ extension Claims {
     guard let found = try spool.status(.cur, ClaimName.fileName(candidate.job, spool.owner)),
       found.isSameFile(as: candidate.status), found.links <= candidate.status.links
     else {
-      // If this process slept, the file may be newer than `now`.
-      let outcome = try claim(
-        candidate.job, target, candidate.origin, now: max(now, spool.now()), isForced: true, isWanted, isNamed: true)
+      let outcome: ClaimOutcome
+      do throws(SpoolError) {
+        // If this process slept, the file may be newer than `now`.
+        outcome = try claim(
+          candidate.job, target, candidate.origin, now: max(now, spool.now()), isForced: true, isWanted, isNamed: true)
+      } catch {
+        try giveBack(target, source)
+        throw error
+      }
       switch outcome {
       case .claimed, .rejected: break
       // Its owner has just replaced it and still has it, or still writes it, or it is another job than was wanted. It
@@ -250,9 +256,8 @@ extension Claims {
     return Array((requeued + urgent).utf8)
   }
 
-  /// Undoes the claim's rename. Where another job has taken the name meanwhile, the file stays in `cur/`, to be taken
-  /// over.
+  /// Undoes the claim's rename. It must not stay in `cur/`, where nobody asks whether a file is still written.
   private func giveBack(_ claim: Path, _ source: Path) throws(SpoolError) {
-    try orNil(spool.moveNoReplace(claim, source)) { $0.isGone || $0.errno == .fileExists }
+    try orNil(spool.putBack(claim, at: source), where: \.isGone)
   }
 }

@@ -50,7 +50,7 @@ package struct JobSearch {
   }
 
   /// The jobs that a person means by a text that need not be a job's whole name: those of the text as a pattern
-  /// (fnmatch(3)), or those that begin with it; of no job, the text itself.
+  /// (fnmatch(3)), or those that begin with it, or the one that is shown so; of no job, the text itself.
   /// - Parameter directories: where jobs are looked for, if none has the whole name.
   /// - Returns: also whether more than one begin with it, so that it is not certain which is meant.
   package func meant(by text: FileName, in directories: [Directory]) throws(SpoolError)
@@ -65,10 +65,14 @@ package struct JobSearch {
       }
     }
     let isPattern = text.bytes.contains { [UInt8(ascii: "*"), UInt8(ascii: "?"), UInt8(ascii: "[")].contains($0) }
-    let found = all.filter { name in
+    var found = all.filter { name in
       if !isPattern { return name.bytes.starts(with: text.bytes) }
       return Path(text).withCString { pattern in Path(name).withCString { fnmatch(pattern, $0, 0) == 0 } }
     }.sorted()
+    // As commands show a name that has control characters or a backslash.
+    if text.bytes.contains(UInt8(ascii: "\\")), let shown = all.first(where: { Array($0.display.utf8) == text.bytes }) {
+      found = [shown]
+    }
     // It may have come meanwhile.
     return found.isEmpty || all.contains(text) ? ([text], false) : (found, !isPattern && found.count > 1)
   }

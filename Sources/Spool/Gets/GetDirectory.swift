@@ -111,7 +111,10 @@ package final class GetDirectory {
     }
     var entry = try known(file, identity, parent, records)
     do throws(SpoolError) {
-      if makes, entry != nil { try tryRoot(file, parent) }
+      if makes, entry != nil {
+        // A full disk says nothing of links.
+        do throws(SpoolError) { try tryRoot(file, parent) } catch  where error.isDiskFull {}
+      }
       if makes, entry == nil { entry = try adopted(file, identity, parent, above, records) }
       if entry != nil { try fill(file) }
     } catch {

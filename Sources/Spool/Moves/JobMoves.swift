@@ -68,9 +68,7 @@ extension JobMoves {
         Host.current.wait(milliseconds: 20)
       }
       // A person may have moved it since. Of the names, not of links: NFS keeps a name of a file that is open.
-      if try JobSearch(spool).place(of: job.fileName, old) == nil,
-        try spool.names(of: old, like: job, in: .hold).isEmpty
-      {
+      if try JobSearch(spool).place(of: job.fileName, old) == nil, try names(of: old, job, in: [.hold, .cur]).isEmpty {
         return
       }
       if try !withdraw(claim, job, own) { for name in try names(of: old, job) { try spool.remove(name, of: old) } }

@@ -62,6 +62,16 @@ package struct FileStatus: Sendable {
   /// Limited, so that sums cannot overflow: some file systems keep any time that a stranger gives utimensat(2).
   private static func seconds(_ time: timespec) -> Int64 { min(max(Int64(time.tv_sec), -1 << 40), 1 << 40) }
 
+  /// Whether the file or a name of it was changed after the last write to `other`.
+  package func wasChanged(after other: FileStatus) -> Bool {
+    let (changed, written) = (stamp.changed, other.stamp.modified)
+    // Some file systems have only seconds.
+    if changed.seconds != written.seconds || changed.nanoseconds == 0 || written.nanoseconds == 0 {
+      return changed.seconds >= written.seconds
+    }
+    return changed.nanoseconds > written.nanoseconds
+  }
+
   package func isSameFile(as other: FileStatus) -> Bool { device == other.device && inode == other.inode }
 
   var file: [UInt64] { [device, inode] }

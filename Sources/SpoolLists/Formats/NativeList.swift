@@ -59,9 +59,10 @@ struct NativeList: LineFormat {
     switch block {
     case .job(let stanza): try grow(stanza, line)
     case _ where line.isIndented && LineLooks.isOption(line.text):
+      try skip(line.number)
       throw Defect(line: line.number, reason: "an option as in aria2's input files: use --format aria2 for these")
     case _ where !LineLooks.isKey(content) || LineLooks.isURLWithoutSlash(content):
-      try skip(line.number)
+      try pass(line)
       throw Defect(line: line.number, reason: LineLooks.odd(content))
     case .none: block = .job(Stanza(line))
     case .url(let stanza, isFirst: true): try grow(stanza, line)
@@ -71,7 +72,7 @@ struct NativeList: LineFormat {
       let advice =
         stanza.isPair
         ? "after a URL and a file name: write the two as lines of their own, `url: URL` and `output: NAME`"
-        : "after several URLs: put a blank line before each job of more than one line"
+        : "after several URLs, or another line: put a blank line before each job of more than one line"
       throw Defect(
         line: line.number, reason: "\(advice); without it, the URL in line \(stanza.line) cannot be used either")
     case .ended, .refused, .spoiled: break
@@ -80,9 +81,16 @@ struct NativeList: LineFormat {
   }
 
   mutating func refuse(_ line: ListLine) throws(Defect) -> ListedJob? {
-    let isURL = LineLooks.isURL(line.content)
-    guard isURL || LineLooks.isKey(line.content) else {
+    let content = line.content
+    if content.utf8.first == UInt8(ascii: "#") {
       try skip(line.number)
+      return nil
+    }
+    let isURL = LineLooks.isURL(content)
+    var isOfJob = isURL || LineLooks.isKey(content)
+    if case .job = block { isOfJob = isOfJob || LineLooks.isLikeURL(content) }
+    guard isOfJob else {
+      try pass(line)
       return nil
     }
     switch block {
@@ -133,6 +141,18 @@ struct NativeList: LineFormat {
     block = .refused
     try stanza.append(line)
     block = .job(stanza)
+  }
+
+  /// Leaves out a line that is neither a URL nor a key. The keys behind it are its own if it looks like a URL, such as
+  /// one without its scheme; otherwise it is not certain whether they are of the URL before it.
+  private mutating func pass(_ line: ListLine) throws(Defect) {
+    try skip(line.number)
+    let isLikeURL = LineLooks.isLikeURL(line.content)
+    switch block {
+    case .url(let last, _): block = isLikeURL ? .ended(last) : .url(last, isFirst: false)
+    case .none where isLikeURL: block = .refused
+    case .none, .job, .ended, .refused, .spoiled: break
+    }
   }
 
   /// Counts a comment, or what is none of the job's, as a line of the job that it is in.

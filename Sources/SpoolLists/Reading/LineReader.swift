@@ -108,6 +108,13 @@ enum LineLooks {
     return line.utf8[name.endIndex...].starts(with: ":/".utf8) && JobKey.find(name) == nil
   }
 
+  /// `//host/path` or `host/path`.
+  static func isLikeURL(_ line: Substring) -> Bool {
+    guard !line.utf8.contains(0x20), let slash = line.utf8.firstIndex(of: UInt8(ascii: "/")) else { return false }
+    let host = line.utf8[..<slash]
+    return host.isEmpty || host.contains(UInt8(ascii: ".")) || host.contains(UInt8(ascii: ":"))
+  }
+
   /// What a line seems to be that is neither a URL nor `key: value`.
   static func odd(_ line: Substring) -> String {
     let isRow = line.prefix(before: ",;\t").endIndex < line.endIndex

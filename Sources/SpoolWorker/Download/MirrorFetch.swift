@@ -180,8 +180,10 @@ internal import Transfer
     data.isLengthUnproven = false
     // Nothing shows whether the decoder had all that the encoder had.
     let endsUnannounced = ending.map { $0 != .announced } ?? false || result.response?.isDecoded == true
-    // A body that ends with the connection may have been cut; the job's `size:` decides.
-    guard let size = data.version?.size ?? sink.statedEnd ?? (endsUnannounced ? data.request.expected.size : nil) else {
+    // A body that ends with the connection may have been cut, and a part of an unknown total need not be the last one:
+    // the job's `size:` decides.
+    let declared = endsUnannounced || sink.statedEnd != nil ? data.request.expected.size : nil
+    guard let size = data.version?.size ?? declared ?? sink.statedEnd else {
       data.isLengthUnproven =
         endsUnannounced && ending != .reply && !data.request.expected.provesContent
         && data.request.expected.checkedDigests(of: data.version).isEmpty
@@ -247,17 +249,17 @@ internal import Transfer
       data.noteEnd(ofAnswerFrom: start, isBroken: true)
     }
     try data.finishPending()
+    if case .failed(let error) = end, !(error is Failure), !isStopped { throw error }
+    // Also where it is stopped: of what is in doubt, only the end is compared.
+    if let offset = fetch.liedFrom { try await data.cutBack(to: offset) }
     if isStopped { throw JobStop.cancelled }
     switch end {
     case .whole: break
     case .stopped: throw JobStop.cancelled
     case .failed(let failure as Failure):
-      if let offset = fetch.liedFrom { try await data.cutBack(to: offset) }
       return try next(.failed(failure, wasConditional: manner.isConditional && data.version?.ifRange != nil))
     case .failed(let error): throw error
-    case .again(let change, let reason):
-      if let offset = fetch.liedFrom { try await data.cutBack(to: offset) }
-      return try next(.again(change, reason))
+    case .again(let change, let reason): return try next(.again(change, reason))
     }
     // A single one finds out what happened to the file.
     policy.use(connections: 1)

@@ -359,7 +359,7 @@ extension Commit {
     guard overwrites, !plan.request.expected.provesContent, let there = try outputs.status(plan.output),
       let data = try claim.dataStatus()
     else { return false }
-    return there.inode != part.inode && there.changed >= data.modified
+    return there.inode != part.inode && there.wasChanged(after: data)
   }
 
   /// - Returns: nil unless the data is the verified inode.

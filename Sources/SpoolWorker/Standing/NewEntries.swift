@@ -43,6 +43,9 @@ struct NewEntries: Equatable {
     var file: OfferedFile?
     /// Why none can be fetched.
     var problem: String?
+
+    /// What is remembered of it if no other had its identity.
+    var sharedWord: String? { sharedKey.flatMap { key in file.map { "\(key).\($0.ownLink)" } } }
   }
 
   /// - Parameters lists, own: see ``OfferedFile/init(_:from:of:)``.
@@ -57,10 +60,13 @@ struct NewEntries: Equatable {
     var names: Set<ExactText> = []
     for name in groups.compactMap(\.file?.name.exact) where !names.insert(name).inserted { sharedNames.insert(name) }
     let memory = Memory(known ?? [])
+    let sharedWords = Dictionary(groups.compactMap(\.sharedWord).map { ($0, 1) }, uniquingKeysWith: +)
     var words: [String?] = []
     var fresh: [Int] = []
     for (index, group) in groups.enumerated() {
-      let step = memory.step(group.key, former: group.formerKeys, shared: group.sharedKey, group.file, job)
+      // A link is without its query: of several that differ in that alone, it does not tell which one was known.
+      let sharedKey = group.sharedWord.flatMap { sharedWords[$0] == 1 ? group.sharedKey : nil }
+      let step = memory.step(group.key, former: group.formerKeys, shared: sharedKey, group.file, job)
       switch step {
       case .keep(let word): words.append(word)
       case .relink:

@@ -73,7 +73,8 @@ struct OrderDrop: Sendable {
 
   /// The keys of the files that a receipt names with the same URL, and that are in their places with that size: they
   /// are new by their identities alone, as after a move of the list to another host. By a digest the job itself sees
-  /// whether the file that is there is the same. Another query may be another token, or another file.
+  /// whether the file that is there is the same. Another query may be another token, or another file: only a date from
+  /// before that file was there tells.
   private func filesThere(_ files: [OfferedFile], _ shared: Set<ExactText>, _ root: OutputRoot?) throws(SpoolError)
     -> Set<String>
   {
@@ -86,10 +87,12 @@ struct OrderDrop: Sendable {
     let there = found.filter { file, path, size in
       !file.replaces && !file.expected.provesContent
         && published[path.exact, default: []].contains { done in
-          guard FeedEntry.link(done.url) == file.link, done.size == UInt64(clamping: size) else { return false }
+          guard FeedEntry.link(done.url) == file.link, done.size == UInt64(clamping: size),
+            file.expected.mismatch(size: done.size) == nil
+          else { return false }
           if file.urls.contains(where: { $0.exact == done.url.exact }) { return true }
-          let isNewer = if let date = file.date, let time = done.time { date > time } else { false }
-          return !isNewer && !shared.contains(file.name.exact)
+          guard let date = file.date, let time = done.time else { return false }
+          return date <= time && !shared.contains(file.name.exact)
         }
     }
     return Set(there.map(\.file.key))

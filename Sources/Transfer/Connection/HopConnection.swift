@@ -98,6 +98,14 @@ final class OpenSockets {
   /// Who opened a socket for itself, as long as it uses it.
   private var openers: [Int32: ObjectIdentifier] = [:]
 
+  /// Why no two sockets can be opened now, which a resolver needs with its files: errno(3); 0 if they can.
+  static var lack: Int32 {
+    let pair = (0..<2).map { _ in ccurl_socket(AF_UNIX, Int32(SOCK_DGRAM.rawValue), 0) }
+    let reason = errno
+    for descriptor in pair where descriptor >= 0 { _ = Glibc.close(descriptor) }
+    return pair.contains { $0 < 0 } ? reason : 0
+  }
+
   func open(_ address: curl_sockaddr, for opener: AnyObject? = nil) -> curl_socket_t {
     let descriptor = ccurl_socket(address.family, address.socktype, address.protocol)
     if descriptor >= 0 {

@@ -74,6 +74,8 @@ final class Exchange {
       return offer(response) ? .complete : verdict ?? .refused
     }
     if code != CURLE_OK, !refused.addresses.isEmpty, !refused.isPartial { return .failed(refusal) }
+    // The resolver does not say that it got no socket or could not read a file.
+    if code == CURLE_COULDNT_RESOLVE_HOST || code == CURLE_COULDNT_RESOLVE_PROXY { socketErrno = OpenSockets.lack }
     return outcome(of: facts(handle), with: code)
   }
 

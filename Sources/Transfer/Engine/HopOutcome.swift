@@ -18,7 +18,7 @@ struct HopFacts {
   var detail = ""
   /// errno(3), 0 if no system call failed.
   var osErrno: Int32 = 0
-  /// The same of socket(2).
+  /// The same of socket(2), or of what the resolver lacks.
   var socketErrno: Int32 = 0
   var proxy: Proxy?
   /// The status of the proxy's answer to CONNECT (CURLINFO_HTTP_CONNECTCODE(3)); 0 without one.
@@ -39,7 +39,7 @@ struct HopFacts {
 
 /// The one place that turns libcurl's codes (libcurl-errors(3)) into outcomes. Pure.
 func outcome(of hop: HopFacts, with code: CURLcode) -> FetchResult.End {
-  if code == CURLE_COULDNT_CONNECT, [EMFILE, ENFILE, ENOBUFS, ENOMEM].contains(hop.socketErrno) {
+  if isAboutSockets(code), [EMFILE, ENFILE, ENOBUFS, ENOMEM].contains(hop.socketErrno) {
     let reason = String(cString: strerror(hop.socketErrno))
     return .failed(TransferFailure(code: .local, message: "no socket for a connection to \(hop.host): \(reason)"))
   }
@@ -48,6 +48,10 @@ func outcome(of hop: HopFacts, with code: CURLcode) -> FetchResult.End {
     return .failed(connectionFailure(of: hop, with: code) ?? answerFailure(of: hop, with: code))
   }
   return goodEndFailure(of: hop).map { .failed($0) } ?? .complete
+}
+
+private func isAboutSockets(_ code: CURLcode) -> Bool {
+  [CURLE_COULDNT_CONNECT, CURLE_COULDNT_RESOLVE_HOST, CURLE_COULDNT_RESOLVE_PROXY].contains(code)
 }
 
 /// What libcurl takes for a good end, although it may be none.

@@ -79,8 +79,8 @@ struct Subscribe: ParsableCommand {
     let gesture = [Directory.failed: "retry", .hold: "release"][known.directory]
     func command(_ verb: String) -> String { ShellWords.command(verb, known.job, of: spool.location) }
     // Not to cancel it: that would lose what it has seen.
-    let edited = gesture == nil ? "hold/\(name)" : known.display
-    var steps = isSame ? [] : ["edit \(ShellWords.quoted("\(spool.location)/\(edited)"))"]
+    let edited = gesture == nil ? Path(.hold, known.job) : Path(known.directory, known.name)
+    var steps = isSame ? [] : ["edit \(ShellWords.quoted(Array("\(spool.location)/".utf8) + edited.bytes))"]
     if !isSame, gesture == nil { steps.insert(command("hold"), at: 0) }
     if gesture != nil || !isSame { steps.append(command(gesture ?? "release")) }
     let aim = isSame ? "have it checked" : "change it"

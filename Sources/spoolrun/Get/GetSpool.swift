@@ -129,8 +129,10 @@ struct GetSpool {
       for job in mistakes where try spool.status(.partial, job.part) == nil {
         _ = try Steering(spool).perform(.cancel, job.fileName, in: .failed)
       }
-      // Where no lock tells of other commands, the job may be of one that runs it.
-      if isAlone { try cancelFound() }
+      // Where no lock tells of other commands, a worker may be that of one which runs the job.
+      var isFree = isAlone
+      if !isFree { isFree = try WorkerFiles(spool).living().isEmpty }
+      if isFree { try cancelFound() }
     }
   }
 }

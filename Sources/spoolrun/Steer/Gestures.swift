@@ -150,7 +150,8 @@ struct GestureRun {
     done = []
   }
 
-  private mutating func removeData() throws(SpoolError) {
+  mutating func removeData() throws(SpoolError) {
+    if cancelled.isEmpty { return }
     let jobs = cancelled
     cancelled = []
     do throws(SpoolError) {
@@ -191,6 +192,8 @@ struct GestureOptions: ParsableArguments {
     let use = gesture == .cancel ? SpoolUse.cancelling : .changing
     var runs = try spool.openAll(for: use, done: gesture == .retry).map { GestureRun(gesture, $0, isVerbose: verbose) }
     try ExitStatus.reporting(gesture.command) {
+      // Also where something fails, which is told: those jobs are gone.
+      defer { for index in runs.indices { try? runs[index].removeData() } }
       if let chosen {
         var count = 0
         if confirm != nil { for run in runs { count += try run.jobs(in: chosen).count } }

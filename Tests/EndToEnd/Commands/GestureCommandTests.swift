@@ -53,6 +53,19 @@ import Testing
     #expect(try await scene.spoolrun("status").status == .exited(0))
   }
 
+  /// As `add` and `status` print it in a terminal.
+  @Test func `a job goes by its name as it is shown as well`() async throws {
+    let scene = try Scene()
+    let text = Array("https://a.example/x\n".utf8)
+    for name in ["x\u{9B}y", "x\u{9B}yz", "a\\b"] { try writeFile(scene.spool.path("new/\(name)"), text) }
+    for shown in ["x\\xc2\\x9by", "a\\x5cb"] {
+      #expect(try await scene.spoolrun("status", shown).output.contains(shown))
+      let result = try await scene.spoolrun("cancel", shown)
+      #expect(result.status == .exited(0), "\(result)")
+    }
+    #expect(scene.spool.names("new") == ["x\u{9B}yz"])
+  }
+
   @Test func `a job goes by the path of its file as well, in this spool`() async throws {
     let scene = try Scene()
     let other = try Scene()

@@ -147,6 +147,21 @@ import Testing
     #expect(try await check(spool).status == .exited(0) && server.media.count == 4)
   }
 
+  /// As in a feed that has its last episode only.
+  @Test func `another query is another file, unless the entry is older than the one that is there`() async throws {
+    let server = try FeedServer(feed(("1", "/get?ep=1")))
+    let spool = try TemporarySpool()
+    try spool.order("pod", "url: \(server.url("/list"))\nevery: 6h\nfirst: all\noutput: p/\n")
+    let dated = feed(("3", "/get?token=3"))
+      .replacing("</guid>", with: "</guid><pubDate>1 Jan 2015 00:00:00 GMT</pubDate>")
+    for list in [feed(("1", "/get?ep=1")), feed(("2", "/get?ep=2")), dated] {
+      server.put(list)
+      let result = try await check(spool)
+      #expect(result.status == .exited(0), "\(result)")
+    }
+    #expect(server.media == ["/get?ep=1", "/get?ep=2"] && spool.payloads.count == 2)
+  }
+
   @Test func `an entry whose receipt was archived is not fetched again by another link`() async throws {
     let server = try FeedServer(feed(("1", "/1")))
     let spool = try TemporarySpool()

@@ -40,6 +40,11 @@ import Testing
       spool, "subscribe", server.url("/other"), "--name", "127.0.0.1-list.rss", "--every", "1d", "--entries", "list",
       "--match", "*.iso")
     #expect(result.output == "127.0.0.1-list.rss~2\n", "\(result)")
+    // The advice has the name that the file has, and not as it is shown.
+    for every in ["1d", "2d"] {
+      result = try await command(spool, "subscribe", server.url("/third"), "--name", "a\\b", "--every", every)
+    }
+    #expect(result.errors.contains("edit $'\(spool.path("hold/a"))\\134b', "), "\(result)")
   }
 
   @Test func `commands at the same time subscribe once, and wait for one that is stopped`() async throws {

@@ -153,6 +153,12 @@ let rangeBehaviours: [Behaviour] =
       script: origin.lyingIn206 { start in
         (origin.headFields + ["Content-Range: bytes \(start)-\(n - 1)/*"], Array(payload[start...]))
       }),
+    Behaviour(
+      "206 shorter than asked for, with total *, declared size", facts: .strongWithoutSize, declares: .size,
+      script: origin.lyingIn206 { start in
+        let body = Array(payload[start...].prefix(3000))
+        return (origin.headFields + ["Content-Range: bytes \(start)-\(start + body.count - 1)/*"], body)
+      }),
     Behaviour("206 tells the total for the first time", facts: .strongWithoutSize, asks: resumesOnce) {
       try origin.answer($0, $1)
     },

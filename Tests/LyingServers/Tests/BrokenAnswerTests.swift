@@ -78,6 +78,29 @@ import Testing
     #expect((1...UInt64(good)).contains(offsets.min() ?? 0), "not from its start: \(offsets)")
   }
 
+  /// The first answer says nothing of its length, and breaks off behind the end of the file. Only a later one, perhaps
+  /// of another mirror, shows where that is.
+  @Test(arguments: [Tail.errorPage, .byte, .zeros, .junk], [false, true])
+  func noTailBehindTheEndIsPublished(_ tail: Tail, isOfOtherMirror: Bool) async throws {
+    let server = try ScriptedServer { request, reply in
+      if request.nth > 1 {
+        if isOfOtherMirror { return try reply.respond("404 Not Found", body: []) }
+        return _ = try Origin(bytes: Self.file).answer(request, reply)
+      }
+      let bytes = Self.file + tail.bytes
+      try reply.head("200 OK", ["ETag: \(v1)", "Transfer-Encoding: chunked"])
+      try reply.send("\(String(bytes.count + 1, radix: 16))\r\n")
+      try reply.send(bytes)
+      try reply.finish()
+    }
+    let other = try ScriptedServer { try Origin(bytes: Self.file, etag: v2).answer($0, $1) }
+    let spool = try TemporarySpool()
+    let more = isOfOtherMirror ? "url: \(other.url("/data"))\ncrc32: \(hex8(independentCRC32(Self.file)))\n" : ""
+    try spool.drop("job", "url: \(server.url("/data"))\n\(more)")
+    let result = try await spoolrun(["--once", spool.root])
+    #expect(try spool.payload("data") == Self.file, "\(result)\n\((server.requests + other.requests).map(ask))")
+  }
+
   /// The server breaks off at the same place with the same junk.
   @Test func anAnswerThatEndsAlikeConfirmsNothing() async throws {
     let server = try Self.server(.errorPage, breaks: 2, good: 1000)

@@ -270,9 +270,10 @@ import TestSupport
     try await publishesAtTheSecondAttempt(server)
   }
 
-  /// A server without ranges sends the whole once more.
-  @Test func aServerWithoutRanges() async throws {
+  /// A server without ranges sends the whole once more; one that refuses them, too.
+  @Test(arguments: [nil, "400 Bad Request"]) func aServerWithoutRanges(refusal: String?) async throws {
     let server = try ScriptedServer { request, reply in
+      if let refusal, request.rangeStart != nil { return try reply.respond(refusal, body: []) }
       let bytes = request.nth <= 2 ? Self.flipped(in: 60) : Self.bytes
       try reply.respond("200 OK", body: bytes)
     }

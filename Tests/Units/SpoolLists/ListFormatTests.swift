@@ -96,6 +96,19 @@ import Testing
     #expect(try jobs(text, options) == ["url: http://h/a\n", "url: http://h/e\n", "url: http://h/h\nsize: 6\n"])
   }
 
+  @Test(arguments: ["htps:/h/b", "www.h/b", "//h/b", "www.h/\u{1}"])
+  func `keys behind what may be a URL are dropped with it`(line: String) throws {
+    let options = ListOptions(format: .native, ignoresUnknown: true)
+    let text = "http://h/a\n\(line)\noutput: b\nsize: 5\nhttp://h/c\n\n\(line)\noutput: b\nhttp://h/d\n"
+    #expect(try jobs(text, options) == ["url: http://h/a\n", "url: http://h/c\n", "url: http://h/d\n"])
+  }
+
+  /// They may be meant for the URL, which must not be fetched without its digest.
+  @Test func `a URL is not used where it is not certain whose the keys behind it are`() throws {
+    let text = "http://h/a\nthe second one\nmd5: \(Self.md5)\n\nhttp://h/b\nthe third one\nhttp://h/c\n"
+    #expect(try jobs(text, ListOptions(format: .native)) == ["url: http://h/b\n", "url: http://h/c\n"])
+  }
+
   @Test func `comments make no job too long`() throws {
     let comments = String(repeating: "# \(String(repeating: "x", count: 98))\n", count: 2000)
     #expect(try jobs("http://h/a\n\(comments)http://h/b\n") == ["url: http://h/a\n", "url: http://h/b\n"])
@@ -146,6 +159,7 @@ import Testing
     (.aria2, "http://h/a\n # ?\n out=x\n", ["http://h/a\noutput: x"], 1),
     (.native, "http://h/a\nhttp://h/?\noutput: y\n\nhttp://h/c\n", ["http://h/a", "http://h/c"], 1),
     (.native, "http://h/a\noutput: x\nsha256: ?\nsize: 5\n\nhttp://h/c\n", ["http://h/c"], 2),
+    (.native, "http://h/a\nsize: 5\nwww.h/?\noutput: x\n\nhttp://h/c\n", ["http://h/c"], 2),
     (.native, "output: x\nsha256: ?\nhttp://h/a\n\nhttp://h/c\n", ["http://h/c"], 2),
     (.native, "http://h/a\nhttp://h/b\nCaf?\nhttp://h/c\n", ["http://h/a", "http://h/b", "http://h/c"], 1),
     (.native, "Titre ?\nhttp://h/a\noutput: x\n", ["http://h/a\noutput: x"], 1),

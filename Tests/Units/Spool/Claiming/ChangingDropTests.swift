@@ -51,6 +51,62 @@ import Testing
     #expect(try Claims(spool).claim(FileName("x"), from: .new, now: .now() + 60).claim().origin == .new)
   }
 
+  /// Has another file take the name of a job that is just being claimed.
+  /// - Parameter text: that file's.
+  /// - Parameter meanwhile: what happens at each later call, and what comes of it.
+  private func exchanging(_ text: String, _ fixture: Fixture, _ meanwhile: @escaping @Sendable (Call) -> Fault?) throws
+    -> ClaimOutcome
+  {
+    let (dropped, other) = (fixture.files.path("new/x"), fixture.files.path("hold/other"))
+    let isExchanged = Switch()
+    let hook = Probe { call in
+      if isExchanged.isOn { return meanwhile(call) }
+      guard call.kind == .rename, call.path.contains("cur/x:") else { return nil }
+      #expect(rename(other, dropped) == 0)
+      isExchanged.turnOn()
+      return nil
+    }
+    try fixture.files.drop("x", Self.job)
+    try writeFile(other, Array(text.utf8))
+    return try Claims(fixture.another(hook: hook)).claim(FileName("x"), from: .new, now: .now())
+  }
+
+  @Test func `a file that took the name of another is left to whoever writes it`() throws {
+    let fixture = try Fixture()
+    try writeFile(fixture.files.path("hold/other"), [])
+    let writer = open(fixture.files.path("hold/other"), O_WRONLY | O_CLOEXEC)
+    defer { close(writer) }
+    let outcome = try exchanging("https://host/b\n", fixture) { _ in nil }
+    #expect(outcome.label == "unfinished" && fixture.files.names("cur") == [])
+    #expect(try fixture.text("new/x") == "https://host/b\n")
+  }
+
+  /// As a claim it would run without a look at who writes it.
+  @Test func `a file that cannot be opened by the claim's name goes back`() throws {
+    let fixture = try Fixture()
+    let isSpent = Switch()
+    let outcome = try exchanging("https://host/b\n", fixture) { call in
+      guard call.kind == .open, call.path.hasPrefix("cur/x:"), !isSpent.isOn else { return nil }
+      isSpent.turnOn()
+      return .fail(.wouldBlock)
+    }
+    #expect(outcome.label == "unfinished" && fixture.files.names("cur") == [])
+    #expect(try fixture.text("new/x") == "https://host/b\n")
+  }
+
+  @Test func `a file whose name is taken before it goes back gets a number`() throws {
+    let fixture = try Fixture()
+    let dropped = fixture.files.path("new/x")
+    let outcome = try exchanging("https://host/b", fixture) { call in
+      if call.kind == .read, call.path.hasPrefix("cur/x:") {
+        do { try writeFile(dropped, Array("https://host/c\n".utf8)) } catch { Issue.record(error) }
+      }
+      return nil
+    }
+    #expect(outcome.label == "unfinished" && fixture.files.names("cur") == [])
+    #expect(try fixture.text("new/x") == "https://host/c\n" && fixture.text("new/x~2") == "https://host/b")
+  }
+
   /// Its owner was stopped in the middle of a move by link and unlink, and goes on after another worker has judged it.
   @Test func aMoveThatBeginsBeforeTheClaimIsCompleted() throws {
     let fixture = try Fixture()

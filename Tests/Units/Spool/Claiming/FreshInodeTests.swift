@@ -50,6 +50,22 @@ import Testing
     #expect(fileStatus(fixture.files.path("hold/a"))?.st_ino == inode && fixture.files.names("tmp") == [])
   }
 
+  /// What came out of the exchange may be another job's file, and then it would be removed with the copy.
+  @Test func `a fresh inode gives its name back if what had it cannot be looked at`() throws {
+    let (isExchanged, isSpent) = (Switch(), Switch())
+    let hook = Probe { call in
+      if call.kind == .rename, call.path.hasPrefix("tmp/a:") { isExchanged.turnOn() }
+      guard call.kind == .stat, call.path.hasPrefix("tmp/a:"), isExchanged.isOn, !isSpent.isOn else { return nil }
+      isSpent.turnOn()
+      return .fail(.ioError)
+    }
+    let (fixture, claim) = try claimed(hook: hook)
+    let inode = fileStatus(fixture.files.path(own))?.st_ino
+    #expect(throws: SpoolError.self) { try claim.replaceFile() }
+    #expect(try isSpent.isOn && claim.ownership() == .ours)
+    #expect(fileStatus(fixture.files.path(own))?.st_ino == inode && fixture.files.names("tmp") == [])
+  }
+
   /// Some file systems have no RENAME_EXCHANGE.
   @Test(arguments: [Errno.invalidArgument, .noFunction])
   func aFreshInodeWithoutExchange(errno: Errno) throws {

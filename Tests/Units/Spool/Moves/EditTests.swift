@@ -115,6 +115,8 @@ import Testing
       })
     let other = try fixture.another()
     let place = try put(fixture, in: origin)
+    // The spool holds its hook, and would never be closed.
+    defer { act.run = {} }
     act.run = {
       hasIntruded.turnOn()
       do { try intrude(intrusion, fixture, other, at: place) } catch { Issue.record(error) }
@@ -188,6 +190,95 @@ import Testing
     _ = try Steering(fixture.spool).perform(.low, FileName("x"))
     let flush = try #require(probe.calls.firstIndex { $0.kind == .fsync && $0.path == "new" })
     #expect(try flush < #require(probe.calls.firstIndex { isExchange($0) }))
+  }
+
+  /// Nor does it keep an order between names in different directories, and any may have been the job's.
+  @Test func `on btrfs, so is every name that it has lost`() throws {
+    let probe = Probe()
+    let fixture = try Fixture(hook: probe, kind: FileSystemKind(type: 0x9123_683E))
+    _ = try put(fixture, in: .new)
+    _ = try Steering(fixture.spool).perform(.low, FileName("x"))
+    let exchange = try #require(probe.calls.firstIndex(where: isExchange))
+    let flushed = Set(probe.calls[..<exchange].filter { $0.kind == .fsync }.map(\.path))
+    #expect(flushed.isSuperset(of: ["new", "cur", "partial", "hold", "failed", "done"]), "\(flushed)")
+  }
+
+  /// It may have died between a failed fsync and the line that says so.
+  @Test func `a job that is held is copied if its worker is dead`() throws {
+    for isDead in [true, false] {
+      let fixture = try Fixture()
+      let place = try put(fixture, in: .cur)
+      let worker = open(fixture.files.path(place.path.display), O_RDONLY | O_CLOEXEC)
+      defer { close(worker) }
+      if !isDead { try #require(flock(worker, LOCK_EX | LOCK_NB) == 0) }
+      guard case .moved(_, let held) = try Steering(fixture.spool).perform(.hold, FileName("x")) else {
+        throw Unexpected(description: "not held")
+      }
+      let status = try #require(fileStatus(fixture.files.path("hold/x")))
+      #expect(status.st_ino == held.inode && (held.inode == place.inode) == !isDead)
+      #expect(try fixture.text("hold/x") == Self.text && fixture.files.names("tmp") == [])
+    }
+  }
+
+  /// Another job gets the name at the moment at which the command takes it.
+  private func replacing(_ fixture: Fixture, in directory: String) {
+    #expect(rename(fixture.files.path("\(directory)/x"), fixture.files.path("done/x")) == 0)
+    do {
+      try writeFile(fixture.files.path("\(directory)/x"), Array("https://host/other\n".utf8))
+    } catch {
+      Issue.record(error)
+    }
+  }
+
+  @Test func `a file that cannot be looked at after the exchange goes back`() throws {
+    let (exchanges, act, isSpent) = (Counter(), Act(), Switch())
+    let fixture = try Fixture(
+      hook: Probe { call in
+        if isExchange(call), exchanges.next() == 1 { act.run() }
+        guard call.kind == .stat, call.path.hasPrefix("tmp/"), exchanges.current > 0, !isSpent.isOn else { return nil }
+        isSpent.turnOn()
+        return .fail(.ioError)
+      })
+    let place = try put(fixture, in: .failed)
+    act.run = { replacing(fixture, in: "failed") }
+    #expect(throws: SpoolError.self) { try JobEditor(fixture.spool).edit(place) { $0 } }
+    #expect(isSpent.isOn && fixture.files.names("tmp") == [])
+    #expect(try files(fixture.files, with: "# mine") == ["done/x"])
+    #expect(try files(fixture.files, with: "https://host/other") == ["failed/x"])
+  }
+
+  /// As a claim of this process it would run, or wait for ever.
+  @Test func `a job that was taken by mistake gets a number where its name is taken again`() throws {
+    let act = Act()
+    let (isTaken, isSpent) = (Switch(), Switch())
+    let fixture = try Fixture(
+      hook: Probe { call in
+        if isExchange(call) { return .fail(.invalidArgument) }
+        if call.kind == .rename, call.path.hasPrefix("failed/x cur/") {
+          act.run()
+          isTaken.turnOn()
+        } else if call.kind == .stat, call.path.hasPrefix("cur/x:"), isTaken.isOn, !isSpent.isOn {
+          isSpent.turnOn()
+          act.run()
+        }
+        return nil
+      })
+    let place = try put(fixture, in: .failed)
+    act.run = {
+      if isTaken.isOn {
+        do {
+          try writeFile(fixture.files.path("failed/x"), Array("https://host/third\n".utf8))
+        } catch {
+          Issue.record(error)
+        }
+      } else {
+        replacing(fixture, in: "failed")
+      }
+    }
+    #expect(throws: SpoolError.self) { try JobEditor(fixture.spool).edit(place) { $0 } }
+    #expect(isSpent.isOn && fixture.files.names("cur") == [])
+    #expect(try files(fixture.files, with: "https://host/other") == ["failed/x~2"])
+    #expect(try fixture.text("failed/x") == "https://host/third\n")
   }
 
   /// Another job has the name where it would go: it has its old text then.

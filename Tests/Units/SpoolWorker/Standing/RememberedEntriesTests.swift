@@ -83,6 +83,14 @@ import Transfer
     #expect(check([b], both.seen).files.isEmpty && check([a], both.seen).files.isEmpty)
   }
 
+  @Test func `of entries that share an identity, one that differs in the query alone is new`() {
+    let (a, b) = (entry("show", "https://feeds.example/get?ep=1"), entry("show", "https://feeds.example/get?ep=2"))
+    let shared = [a, b].map { $0.sharingIdentity(with: $0.urls[0]) }
+    let both = check(shared, check([a], nil).seen)
+    #expect(both.files.contains { $0.urls == b.urls })
+    #expect(check(shared, both.seen).files.isEmpty)
+  }
+
   @Test func `what is left out is told again only if it is more, or another thing`() {
     func problems(_ reasons: [String], count: Int) -> ListProblems {
       var found = ListProblems()

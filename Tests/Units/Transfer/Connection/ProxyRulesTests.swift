@@ -69,6 +69,19 @@ import Testing
     }
   }
 
+  /// A resolver without sockets proves nothing of the host, nor of the proxy.
+  @Test(arguments: [CURLE_COULDNT_RESOLVE_HOST, CURLE_COULDNT_RESOLVE_PROXY])
+  func `no socket is left to resolve with`(code: CURLcode) throws {
+    for errno in [0, EMFILE, ENFILE] {
+      var hop = HopFacts(host: "h.example", port: 443, scheme: .https)
+      hop.socketErrno = errno
+      if code == CURLE_COULDNT_RESOLVE_PROXY { hop.proxy = Proxy("http://p.example:3128") }
+      guard case .failed(let failure) = outcome(of: hop, with: code) else { throw TestSupportError("no failure") }
+      #expect((failure.code == .local) == (errno != 0), "\(failure)")
+    }
+    #expect(OpenSockets.lack == 0)
+  }
+
   /// What libcurl says, and what it means.
   @Test(
     arguments: [
