@@ -248,25 +248,6 @@ package final class Spool: Sendable {
   /// worker's tag in the names of its claims, so the name has another tag.
   func temporary(_ name: FileName) -> Path { Path(.tmp, FileName(name.bytes + [0x3A] + Array(scratchOwner.utf8))) }
 
-  /// Writes a file of the spool's own in place of the old one; readers see either as a whole.
-  /// - Parameter mode: as far as the umask allows. 644: users who may drop jobs may read it.
-  /// - Parameter modified: its time, in seconds since the epoch; nil for now.
-  /// - Parameter isFlushed: whether it is durable before it has its name.
-  /// - Parameter replaces: false to keep a file that is there.
-  func write(
-    _ bytes: [UInt8], to path: Path, mode: mode_t = 0o644, modified: Int64? = nil, isFlushed: Bool = false,
-    replaces: Bool = true
-  ) throws(SpoolError) {
-    let draft = temporary(FileName(Array((path.name?.bytes ?? []).prefix(64))))
-    do throws(SpoolError) {
-      try system.write(bytes, toNew: root, draft, mode: mode, modified: modified, isFlushed: isFlushed)
-      if replaces { try system.rename(root, draft, path) } else { try moveNoReplace(draft, path) }
-    } catch {
-      try? system.unlink(root, draft)
-      throw error
-    }
-  }
-
   /// The content of a small regular file, at most `limit` bytes; nil when there is none.
   package func contents(_ path: Path, limit: Int) throws(SpoolError) -> [UInt8]? { try read(path, limit: limit)?.bytes }
 

@@ -1,7 +1,8 @@
+internal import Glibc
 internal import Synchronization
 internal import SystemPackage
 
-/// Moves that replace nothing, and removals that take no other job.
+/// Moves of whole files that replace nothing unasked, and removals that take no other job.
 extension Spool {
   /// Renames without replacing. Where RENAME_NOREPLACE is unknown, by link and unlink: link(2) refuses an existing name
   /// everywhere; see ``JobMoves`` for a crash between the two. The rename first: FAT supports it, and no links.
@@ -20,6 +21,25 @@ extension Spool {
     } catch  where error.errno == .fileExists {
       // The kernel looks for the new name before the file system can say that it knows no such rename.
       try completeMoveByLink(from, to, in: directory ?? root, or: error)
+    }
+  }
+
+  /// Writes a file of the spool's own in place of the old one; readers see either as a whole.
+  /// - Parameter mode: as far as the umask allows. 644: users who may drop jobs may read it.
+  /// - Parameter modified: its time, in seconds since the epoch; nil for now.
+  /// - Parameter isFlushed: whether it is durable before it has its name.
+  /// - Parameter replaces: false to keep a file that is there.
+  func write(
+    _ bytes: [UInt8], to path: Path, mode: mode_t = 0o644, modified: Int64? = nil, isFlushed: Bool = false,
+    replaces: Bool = true
+  ) throws(SpoolError) {
+    let draft = temporary(FileName(Array((path.name?.bytes ?? []).prefix(64))))
+    do throws(SpoolError) {
+      try system.write(bytes, toNew: root, draft, mode: mode, modified: modified, isFlushed: isFlushed)
+      if replaces { try system.rename(root, draft, path) } else { try moveNoReplace(draft, path) }
+    } catch {
+      try? system.unlink(root, draft)
+      throw error
     }
   }
 

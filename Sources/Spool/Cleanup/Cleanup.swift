@@ -263,16 +263,21 @@ package struct Cleanup {
       let absent = try JobSearch(spool).absent(of: Set(idle.map(\.job)))
       for data in idle {
         if absent.contains(data.job) {
-          try remove(data.path, in: directory, CleanupFinding(.orphan, data.path, bytes: data.status.size))
+          try remove(
+            data.path, of: data.status, in: directory, CleanupFinding(.orphan, data.path, bytes: data.status.size))
         }
       }
       withExtendedLifetime(idle) {}
     }
   }
 
-  func remove(_ path: Path, in directory: Directory, _ finding: CleanupFinding) throws(SpoolError) {
-    let isRemoved = try unlessStuck(path, in: directory) { () throws(SpoolError) in
-      isDry ? true : try orNil(spool.system.unlink(spool.root, path), on: .noSuchFileOrDirectory) != nil
+  /// - Parameter file: what has the name; nil for whatever has it.
+  func remove(_ path: Path, of file: FileStatus? = nil, in directory: Directory, _ finding: CleanupFinding)
+    throws(SpoolError)
+  {
+    let isRemoved = try unlessStuck(path, in: directory) { () throws(SpoolError) -> Bool? in
+      if let file, try spool.system.statusIfPresent(spool.root, path)?.isSameFile(as: file) != true { return false }
+      return isDry ? true : try orNil(spool.system.unlink(spool.root, path), on: .noSuchFileOrDirectory) != nil
     }
     if isRemoved == true { report(finding) }
   }

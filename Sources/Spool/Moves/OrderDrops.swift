@@ -47,8 +47,11 @@ extension Drops {
     guard let there = found.text else { return true }
     let wanted = Array(text.utf8).withUnsafeBytes { JobText($0) }
     if there.list != nil, there.list == wanted.list { return true }
-    // Queries may be signatures, and differ each time that the list is asked for.
-    func places(_ job: JobText) -> [ExactText] { job.request.urls.map { URLText($0.text).place.exact } }
+    // Queries may be signatures, and differ each time that the list is asked for; or all that tells two lists apart.
+    let isOfOtherList = there.list != nil && wanted.list != nil
+    func places(_ job: JobText) -> [ExactText] {
+      job.request.urls.map { isOfOtherList ? $0.text.exact : URLText($0.text).place.exact }
+    }
     return !Set(places(there)).isDisjoint(with: places(wanted))
   }
 

@@ -25,6 +25,12 @@ extension CurrentOutputRoot {
 
   func status(_ output: OutputPath) throws -> FileStatus? { try writing(to: output) { try opened().status(output) } }
 
+  /// Whether another file at the output was changed after the last write to `data`.
+  func isNewer(_ output: OutputPath, than data: FileStatus?) throws -> Bool {
+    guard let data, let there = try status(output) else { return false }
+    return !there.isSameFile(as: data) && there.wasChanged(after: data)
+  }
+
   func removeTemporaries(beside output: OutputPath, of inodes: [UInt64]) throws {
     try writing(to: output) { try opened().removeTemporaries(beside: output, of: inodes) }
   }

@@ -355,17 +355,15 @@ extension Commit {
   }
 
   /// Whether the file that the data is to replace may be newer: it was changed after the data was written.
-  private func mayBeOlder(_ part: PartFile) throws -> Bool {
-    guard overwrites, !plan.request.expected.provesContent, let there = try outputs.status(plan.output),
-      let data = try claim.dataStatus()
-    else { return false }
-    return there.inode != part.inode && there.wasChanged(after: data)
+  private func mayBeOlder() throws -> Bool {
+    guard overwrites, !plan.request.expected.provesContent else { return false }
+    return try outputs.isNewer(plan.output, than: claim.dataStatus())
   }
 
   /// - Returns: nil unless the data is the verified inode.
   private func publishVerified(_ verified: Journal.Verified) async throws -> Journal.Verified? {
     guard var part = try PartFile.open(claim.job, in: spool, own: verified.part, removeTemporary: { _ in }),
-      part.inode == verified.part, part.length == verified.size, try !mayBeOlder(part)
+      part.inode == verified.part, part.length == verified.size, try !mayBeOlder()
     else { return nil }
     try checkRoom()
     // Where flock(2) does not exclude other hosts, another file may have this inode number by now. So the whole file is

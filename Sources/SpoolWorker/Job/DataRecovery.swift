@@ -14,6 +14,7 @@ internal import Spool
   /// - Returns: also the bytes that a killed worker fetched and did not record.
   func run() async throws -> (data: PartData, unrecorded: UInt64) {
     let journal = claim.text.journal
+    let isVerified = journal.publication.verified != nil
     var (part, isHeld) = if let part = try await openOnce() { (part, false) } else { try await openAgain() }
     let unrecorded = journal.traffic.unrecordedFrom.map { part.length > $0 ? part.length - $0 : 0 } ?? 0
     let sharesLocks =
@@ -56,9 +57,11 @@ internal import Spool
       claim: claim, request: plan.request, part: part, version: part.length > 0 ? journal.data.version : nil,
       isOfOtherSource: journal.data.source.map { !plan.asks(for: $0) } ?? true,
       space: environment.space, blocks: environment.blocks)
-    // The file that it is to replace may be newer by now. The last byte comes again with the version that the server
-    // has.
-    if plan.request.overwrite == true, data.isComplete, !plan.request.expected.provesContent, data.doubt == nil {
+    // The file that it is to replace may be newer by now; of verified data, that is seen. The last byte comes again with
+    // the version that the server has.
+    if plan.request.overwrite == true, data.isComplete, !plan.request.expected.provesContent, data.doubt == nil,
+      try isVerified ? environment.outputs(of: plan).isNewer(plan.output, than: claim.dataStatus()) : true
+    {
       data.doubt = TailDoubt(from: part.length - 1, to: part.length)
     }
     return (data, unrecorded)

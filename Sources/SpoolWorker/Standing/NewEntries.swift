@@ -210,6 +210,8 @@ struct OfferedFile: Equatable, Sendable {
   let date: Timestamp?
   /// The path below the order's directory.
   let name: String
+  /// Whether the list states the whole path.
+  let isNamed: Bool
   let urls: [String]
   let expected: Expectation
   /// Whether it takes the place of an older version.
@@ -229,7 +231,8 @@ struct OfferedFile: Equatable, Sendable {
     replaces = entry.replaces
     // A path that the list states is taken as it is, by the rules of `output:`. A URL's last part need not be safe.
     var name = entry.name ?? ""
-    if entry.name == nil || name.ends(with: "/") {
+    isNamed = entry.name != nil && !name.ends(with: "/")
+    if !isNamed {
       // The key of a file's version is another one each time.
       name += Self.name(of: urls[0]) ?? "entry-\(entry.replaces ? FeedEntry.link(urls[0]) : entry.key)"
     }

@@ -107,8 +107,9 @@ import Testing
     #expect(left == [String(own)], "\(result)")
   }
 
-  /// A crash came between the payload's name and the receipt, and the list was removed since.
-  @Test func `a job whose payload is published needs no list`() async throws {
+  /// A crash came before the receipt, and perhaps before the payload's name. The list may have been removed since.
+  @Test(arguments: [true, false], [["files/b"], ["partial/b.part"], ["files/b", "partial/b.part"]])
+  func `a job whose data is verified needs no list`(hasList: Bool, names: [String]) async throws {
     let (scene, server) = try scene()
     defer { server.stop() }
     _ = try await scene.spoolrun("add", server.url("/a"))
@@ -121,10 +122,14 @@ import Testing
     #expect(lines.last?.hasPrefix("done: ") == true)
     try writeFile(scene.spool.path("partial/b"), Array(lines.dropLast().map { $0 + "\n" }.joined().utf8))
     unlink(scene.spool.path("done/b"))
-    unlink(scene.spool.path("pieces/\(scene.spool.names("pieces")[0])"))
+    if !hasList { unlink(scene.spool.path("pieces/\(scene.spool.names("pieces")[0])")) }
+    let file = scene.spool.path("files/b")
+    let inode = fileStatus(file)?.st_ino
+    if names.contains("partial/b.part") { #expect(link(file, scene.spool.path("partial/b.part")) == 0) }
+    if !names.contains("files/b") { unlink(file) }
     let before = server.requests.count
     let result = try await scene.spoolrun("--once")
     #expect(result.status == .exited(0) && scene.spool.places(of: "b") == ["done/b"], "\(result)")
-    #expect(server.requests.count == before)
+    #expect(server.requests.count == before && fileStatus(file)?.st_ino == inode)
   }
 }

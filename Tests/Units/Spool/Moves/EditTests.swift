@@ -208,6 +208,7 @@ import Testing
     for isDead in [true, false] {
       let fixture = try Fixture()
       let place = try put(fixture, in: .cur)
+      try setModificationTime(fixture.files.path(place.path.display), to: 1_000_000_000)
       let worker = open(fixture.files.path(place.path.display), O_RDONLY | O_CLOEXEC)
       defer { close(worker) }
       if !isDead { try #require(flock(worker, LOCK_EX | LOCK_NB) == 0) }
@@ -216,6 +217,7 @@ import Testing
       }
       let status = try #require(fileStatus(fixture.files.path("hold/x")))
       #expect(status.st_ino == held.inode && (held.inode == place.inode) == !isDead)
+      #expect(status.st_mtim.tv_sec == 1_000_000_000)
       #expect(try fixture.text("hold/x") == Self.text && fixture.files.names("tmp") == [])
     }
   }

@@ -59,6 +59,21 @@ import Testing
     #expect(fixture.files.names("new") == ["order-0"])
   }
 
+  /// As of `feed?show=a` and `feed?show=b`, whose orders had the same name.
+  @Test func `a job of another list is the same only if its query is`() throws {
+    let fixture = try Fixture()
+    let name = try jobName("order-0")
+    func drop(of show: String, _ query: String) throws -> Int {
+      let text = JobText.ofList("http://h/feed?show=\(show)", "url: http://h/get?\(query)\n")
+      return try Drops(fixture.spool).dropMissing([(text, name)]) {}
+    }
+    #expect(try drop(of: "a", "show=a") == 1)
+    #expect(rename(fixture.files.path("new/order-0"), fixture.files.path("done/order-0")) == 0)
+    #expect(try drop(of: "a", "show=a&sig=2") == 0, "another signature")
+    #expect(try drop(of: "b", "show=a") == 0, "the list has moved")
+    #expect(try drop(of: "b", "show=b") == 1)
+  }
+
   /// Whoever may drop jobs can make it, and no worker can remove it.
   @Test func `a directory in tmp that is called as one of its drops does no harm`() throws {
     let fixture = try Fixture()

@@ -126,4 +126,44 @@ import Transfer
     #expect(line.contains(" code=io ") && line.contains(" lost=yes "), "\(line)")
     #expect(lostWrites)
   }
+
+  /// Whether the payload at the output was dropped from the page cache before it was first read.
+  /// - Parameter isVerified: whether the job has published it; otherwise a digest tells that it is the job's.
+  private func isReadFromDisk(isLost: Bool, isVerified: Bool) throws -> Bool {
+    let probe = Probe()
+    let places = try WorkerLoop.alone { () async throws -> [String] in
+      let fixture = try Fixture(hook: probe)
+      let bytes = [UInt8](repeating: 7, count: 1000)
+      try writeFile(fixture.files.path("files/a"), bytes)
+      let inode = try #require(fileStatus(fixture.files.path("files/a"))).st_ino
+      let (url, sum) = ("http://127.0.0.1:9/a", hex8(independentCRC32(bytes)))
+      let start = "worker=\(fixture.spool.owner.text) boot=boot-1 mirror=1 url=\(url)"
+      let text = """
+        \(url)
+        crc32: \(sum)
+        started: 2026-11-21T12:00:00Z attempt=1 \(start)
+        response: mirror=1 at=0 part=\(inode) size=1000
+        \(isVerified ? "verified: 2026-11-21T12:00:01Z size=1000 crc32=\(sum) part=\(inode)" : "# none")
+        failed: 2026-11-21T12:00:02Z attempt=1 code=io at=1000 crc32=\(sum) lost=\(isLost ? "yes" : "no")
+
+        """
+      try writeFile(fixture.files.path("partial/a"), Array(text.utf8))
+      let claim = try fixture.claim("a", from: .partial, secondsLater: 100)
+      let environment = try JobEnvironment(fixture.spool, WorkerOptions()) { _ in }
+      let attempt = Attempt(claim, id: 1, environment, firstURL: nil, checkOrder: { _ in AttemptEnd(.waiting) }) { _ in
+      }
+      _ = await attempt.run()
+      return fixture.files.places(of: "a")
+    }
+    #expect(places == ["done/a"])
+    let calls = probe.calls
+    let firstRead = try #require(calls.firstIndex { $0.kind == .read && $0.path == "a" })
+    return calls[..<firstRead].contains { $0.kind == .fadvise && $0.path == "a" }
+  }
+
+  /// The cache has its bytes all the same, and takes them for written.
+  @Test(arguments: [true, false], [true, false])
+  func `a payload is read from the disk if its fsync has failed`(isLost: Bool, isVerified: Bool) throws {
+    #expect(try isReadFromDisk(isLost: isLost, isVerified: isVerified) == isLost)
+  }
 }
