@@ -240,8 +240,8 @@ struct JobEditor {
   /// - Returns: the job, where it was.
   func renewLeft(_ place: JobPlace) throws(SpoolError) -> JobPlace {
     do throws(SpoolError) {
-      // Elsewhere, a lock that is free says nothing of its worker, and where names cannot be exchanged, the job would be
-      // a claim for a moment.
+      // Elsewhere, a lock that is free says nothing of its worker. Where names cannot be exchanged, the job would be a
+      // claim for a moment.
       guard !spool.kind.hasHalfMoves, try isUnlocked(place, asksLease: false), JobName(place.name) != nil,
         let status = try spool.status(place.directory, place.name), status.isRegular,
         status.size <= Spool.maximumJobFile

@@ -178,15 +178,16 @@ struct OrderJobs {
   }
 
   /// The path of the payload: the file's name below the order's directory. If another entry or file has it, the entry's
-  /// key makes it another one. A path that the list states with a digest is kept: it is the same file, or a new
-  /// version.
+  /// key makes it another one. With a digest, a file that exists is the same, or an older version; so is another entry
+  /// of a path that the list states, but not of a name that URLs give.
   private func output(_ file: OfferedFile, mayReplace: Bool, _ exists: (String) -> Bool) -> String {
     var path = Self.path(of: file, request)
     if request.standing.entries == .file, request.standing.keep ?? 1 > 1, let date = file.date {
       path = PayloadName.version(of: path, at: date)
     }
-    if mayReplace || file.expected.provesContent { return path }
-    return shared.contains(file.name.exact) || exists(path) ? PayloadName.marked(path, with: file.key) : path
+    let isShared = shared.contains(file.name.exact)
+    if mayReplace || file.expected.provesContent && (file.isNamed || !isShared) { return path }
+    return isShared || exists(path) ? PayloadName.marked(path, with: file.key) : path
   }
 
   /// The list says which hosts its files are on. The order's header fields are for the list's own host.

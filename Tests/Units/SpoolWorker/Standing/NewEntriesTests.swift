@@ -188,6 +188,20 @@ import Transfer
     #expect(try job(one, among: [entry(1, url: "https://i/audio.tar.gz")]).request.output?.text == "audio.tar.gz")
   }
 
+  @Test func `entries with digests whose URLs differ in the query alone get names of their own`() throws {
+    func output(_ name: String?) throws -> String? {
+      let digest = try #require(Digest(.sha256, String(repeating: "0", count: 64)))
+      let entries = ["1", "2"].map { id in
+        var entry = FeedEntry(identity: id, name: name, urls: ["https://h/get?file=\(id)"])
+        entry.expected.digests[.sha256] = digest
+        return entry
+      }
+      return try job(entries[0], among: [entries[1]], existing: ["get", "d/x"]).request.output?.text
+    }
+    #expect(try output(nil) == "get~\(FeedEntry.key(of: "1"))")
+    #expect(try output("d/x") == "d/x", "a path that the list states")
+  }
+
   @Test func `a new version of a docset replaces the old one`() throws {
     var docset = FeedEntry(identity: "Lua.tgz 2", urls: ["http://a/Lua.tgz", "http://b/Lua.tgz"])
     docset.replaces = true
