@@ -444,6 +444,7 @@ package final class OutputPlace {
   package func openExisting(fromDisk: Bool = false) throws(SpoolError) -> ExistingOutput {
     let file = try spool.system.open(parent.number, name, O_RDONLY | Spool.jobFlags)
     let status = try file.status()
+    // 0 stands for all of it.
     if fromDisk { try file.forgetCache(first: 0) }
     return ExistingOutput(file: file.shared(), status: status)
   }

@@ -327,7 +327,8 @@ extension Commit {
     return try await publishVerified(verified)
   }
 
-  /// What a person may have added since the data was verified. A list of pieces that is gone is not needed any more.
+  /// What the job declares now: a person may have added to it since the data was verified. A list of pieces that is
+  /// gone is not needed any more.
   private var declared: Expectation {
     var declared = plan.request.expected
     if plan.pieces == nil { declared.pieces = nil }
@@ -376,7 +377,7 @@ extension Commit {
       account.hasSetAside = true
       throw Failure(mismatch, reason: "the data is not what was verified")
     }
-    // This is checked as always.
+    // The attempt goes on as if nothing had been verified: its check refuses the data.
     if declared.mismatch(mark) != nil { return nil }
     if part.isShared {
       // A hook has moved the payload, which is somebody else's now.

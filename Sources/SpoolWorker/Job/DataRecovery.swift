@@ -57,8 +57,8 @@ internal import Spool
       claim: claim, request: plan.request, part: part, version: part.length > 0 ? journal.data.version : nil,
       isOfOtherSource: journal.data.source.map { !plan.asks(for: $0) } ?? true,
       space: environment.space, blocks: environment.blocks)
-    // The file that it is to replace may be newer by now; of verified data, that is seen. The last byte comes again
-    // with the version that the server has.
+    // The file that it is to replace may be newer by now. Verified data counts as older only if that file was changed
+    // since. The last byte comes again with the version that the server has.
     if plan.request.overwrite == true, data.isComplete, !plan.request.expected.provesContent, data.doubt == nil,
       try isVerified ? environment.outputs(of: plan).isNewer(plan.output, than: claim.dataStatus()) : true
     {
