@@ -182,6 +182,7 @@ final class Oracle {
     onChange(changes)
     let changed = changes.flatMap(note)
     exchanging.remove(world.currentName)
+    given[world.currentName] = nil
     let (tmp, cur) = (directory(.tmp), directory(.cur))
     let isExchange = changes.allSatisfy { $0.inode != nil }
     let isReplaced = changes.allSatisfy { $0.inode == nil ? $0.directory === tmp : $0.directory === cur }
@@ -189,6 +190,8 @@ final class Oracle {
     if changes.count == 2, isExchange, let taken = changes.first(where: { $0.directory === tmp })?.inode,
       let given = changes.first(where: { $0.directory !== tmp })?.inode, let id = id(of: given)
     {
+      if self.given.values.contains(taken.number) { overtaken.insert(id) }
+      self.given[world.currentName] = given.number
       // Here as well, because nobody misses a job before its drop is acknowledged.
       exchanged[id] = nil
       if let other = self.id(of: taken), other != id { exchanged[other] = world.currentName }
@@ -302,7 +305,8 @@ final class Oracle {
   /// What is wrong with a job at this moment.
   private func wrong(with id: Int) -> String? {
     let found = index[id] ?? []
-    if halved.contains(id), Set(found.map { jobName($0.place) }).count > 1 { excused.insert(id) }
+    let isHalved = halved.contains(id) || overtaken.contains(id)
+    if isHalved, Set(found.map { jobName($0.place) }).count > 1 { excused.insert(id) }
     if excused.contains(id) { return nil }
     let (count, all) = (Set(found.map(\.inode)).count, found.map(\.place).sorted())
     if count > 1 { return "is there twice: \(all)" }
@@ -342,6 +346,9 @@ final class Oracle {
   ///
   /// Or it dies between its link and its unlink, while a worker gives the job a number: each name may be moved on.
   ///
+  /// Or it stands still between an exchange and the one that undoes it, and another command replaces its text by the
+  /// next. It cannot tell then whether what it has taken is that job's former text or another job, and puts it back.
+  ///
   /// Where names cannot be exchanged, a link may begin just before a copy takes a claim's place. If the owner dies
   /// before it has seen that, the job is there twice.
   private func excuse(_ dead: Process?) {
@@ -362,6 +369,9 @@ final class Oracle {
     withdrawing = dead.map { (dead) in withdrawing.filter { $0.key != dead.name } } ?? [:]
   }
   private var halved: Set<Int> = []
+  private var overtaken: Set<Int> = []
+  /// The file to which each process has just given another one's name by an exchange.
+  private var given: [String: UInt64] = [:]
   private var exchanged: [Int: String] = [:]
   private var excused: Set<Int> = []
 

@@ -13,7 +13,14 @@ package final class Gauge: Sendable {
       state.most = max(state.most, state.now)
     }
   }
-  package func leave() { state.withLock { $0.now -= 1 } }
+  private func leave() { state.withLock { $0.now -= 1 } }
+  /// Counts one while `body` lasts. What answers a request must end its answer behind that: the next request may come
+  /// before the server's thread goes on.
+  package func hold<Failure: Error>(_ body: () throws(Failure) -> Void) throws(Failure) {
+    enter()
+    defer { leave() }
+    try body()
+  }
   package var now: Int { state.withLock { $0.now } }
   package var most: Int { state.withLock { $0.most } }
   package var total: Int { state.withLock { $0.total } }

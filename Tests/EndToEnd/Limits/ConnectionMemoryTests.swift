@@ -8,15 +8,18 @@ import Testing
     let gauge = Gauge()
     let body = [UInt8](repeating: 3, count: 3_000_000)
     let server = try ScriptedServer { request, reply in
-      gauge.enter()
-      defer { gauge.leave() }
-      guard let start = request.rangeStart else { return try reply.respond("200 OK", ["ETag: \"v\""], body: body) }
+      guard let start = request.rangeStart else {
+        gauge.hold {}
+        return try reply.respond("200 OK", ["ETag: \"v\""], body: body)
+      }
       let end = min(body.count, (request.rangeEnd ?? body.count - 1) + 1)
-      try reply.head(
-        "206 Partial Content",
-        ["ETag: \"v\"", "Content-Range: bytes \(start)-\(end - 1)/\(body.count)", "Content-Length: \(end - start)"])
-      // So that others come meanwhile, where there are any.
-      if start > 0 { try reply.pause(milliseconds: 50) }
+      try gauge.hold {
+        try reply.head(
+          "206 Partial Content",
+          ["ETag: \"v\"", "Content-Range: bytes \(start)-\(end - 1)/\(body.count)", "Content-Length: \(end - start)"])
+        // So that others come meanwhile, where there are any.
+        if start > 0 { try reply.pause(milliseconds: 50) }
+      }
       try reply.send(body[start..<end])
     }
     let spool = try TemporarySpool()

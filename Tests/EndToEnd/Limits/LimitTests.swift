@@ -8,9 +8,7 @@ import Testing
   /// Holds every request until the gate opens, and counts.
   private func holding(_ gauge: Gauge, _ gate: Gate) throws -> ScriptedServer {
     try ScriptedServer { _, reply in
-      gauge.enter()
-      defer { gauge.leave() }
-      if !gate.isOpen { try reply.stall(until: gate) }
+      try gauge.hold { if !gate.isOpen { try reply.stall(until: gate) } }
       try reply.respond("200 OK", body: [1])
     }
   }
@@ -41,11 +39,9 @@ import Testing
     let gauge = Gauge()
     let body = [UInt8](repeating: 7, count: 10_000)
     let server = try ScriptedServer { _, reply in
-      gauge.enter()
-      defer { gauge.leave() }
-      if refuses { return try reply.respond("429 Too Many Requests", body: []) }
       // The way to it and back.
-      usleep(50_000)
+      gauge.hold { usleep(50_000) }
+      if refuses { return try reply.respond("429 Too Many Requests", body: []) }
       try reply.respond("200 OK", body: body)
     }
     let spool = try TemporarySpool()

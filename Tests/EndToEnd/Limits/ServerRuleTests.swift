@@ -16,9 +16,7 @@ import Testing
   func perHost(defaults: String, most: Int) async throws {
     let (gauge, gate) = (Gauge(), try Gate())
     let server = try ScriptedServer { _, reply in
-      gauge.enter()
-      defer { gauge.leave() }
-      if !gate.isOpen { try reply.stall(until: gate) }
+      try gauge.hold { if !gate.isOpen { try reply.stall(until: gate) } }
       try reply.respond("200 OK", body: [1])
     }
     try setDefaults(defaults)

@@ -10,10 +10,7 @@ import Testing
     let gauge = Gauge()
     let body = [UInt8](repeating: 7, count: size)
     let server = try ScriptedServer { _, reply in
-      gauge.enter()
-      usleep(50_000)
-      // Before the client can ask for the next file.
-      gauge.leave()
+      gauge.hold { usleep(50_000) }
       try reply.respond("200 OK", body: body)
     }
     let spool = try TemporarySpool()

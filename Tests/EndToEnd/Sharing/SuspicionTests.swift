@@ -105,9 +105,7 @@ import Testing
     let gauge = Gauge()
     let gate = try Gate()
     let server = try ScriptedServer { _, reply in
-      gauge.enter()
-      defer { gauge.leave() }
-      if !gate.isOpen { try reply.stall(until: gate) }
+      try gauge.hold { if !gate.isOpen { try reply.stall(until: gate) } }
       try reply.respond("200 OK", body: [1])
     }
     let spool = try TemporarySpool()
