@@ -199,7 +199,11 @@ final class Oracle {
     // It may have to remove several names, one after the other.
     if !changes.allSatisfy({ $0.inode == nil || $0.directory === tmp }) { withdrawing[world.currentName] = nil }
     if changes.count == 2, isReplaced, !isExchange, let given = changes.first(where: { $0.inode != nil })?.inode {
-      withdrawing[world.currentName] = id(of: given)
+      let id = id(of: given)
+      // The last of several, not one that may have withdrawn long before.
+      for name in withdrawing.filter({ $0.value == id }).keys { withdrawing[name] = nil }
+      withdrawing[world.currentName] = id
+      if let id, suspects[id] != nil { suspects[id] = world.currentName }
     }
     checkName(changes)
     changes.forEach(checkHeld)
