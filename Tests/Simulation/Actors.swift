@@ -36,7 +36,7 @@ struct Play {
         try spool.learnClock()
         try body(spool, process)
       } catch {
-        if !process.isDead { world.tell("ended", error) }
+        if !process.isDead { world.tellOutcome("ended", error) }
       }
     }
   }
@@ -149,7 +149,7 @@ struct Play {
           guard case .claimed(let claim) = try Claims(spool).claim(name, from: directory, now: spool.now()) else {
             continue
           }
-          world.tell("claimed \(name.display.prefix { $0 != ":" }) from \(directory.rawValue)")
+          world.tellOutcome("claimed \(name.display.prefix { $0 != ":" }) from \(directory.rawValue)")
           let text = (try? claim.contents()) ?? []
           oracle.hold(text, process, from: directory, since: begun, lease: Leases(spool).length)
           run(claim, text, spool, process)
@@ -157,7 +157,7 @@ struct Play {
         }
       } catch {
         if process.isDead { return }
-        world.tell("pass", error)
+        world.tellOutcome("pass", error)
       }
     }
   }
@@ -189,9 +189,9 @@ struct Play {
         try claim.flush.run()
         try claim.finish()
       }
-      if !process.isDead { world.tell("\(claim.job.display) moved on") }
+      if !process.isDead { world.tellOutcome("\(claim.job.display) moved on") }
     } catch {
-      if !process.isDead { world.tell("\(claim.job.display) left", error) }
+      if !process.isDead { world.tellOutcome("\(claim.job.display) left", error) }
     }
   }
 
@@ -210,7 +210,7 @@ struct Play {
       for _ in 0..<gestures {
         pause(upTo: 10_000)
         if process.isDead { return }
-        do { try gesture(spool) } catch { if !process.isDead { world.tell("in vain", error) } }
+        do { try gesture(spool) } catch { if !process.isDead { world.tellOutcome("in vain", error) } }
       }
     }
   }
@@ -227,7 +227,7 @@ struct Play {
     if world.isCurrentDead { return }
     if case .notFound = outcome { return }
     if case .moved(_, let place) = outcome, gesture == .hold { oracle.noteHeld(place) }
-    world.tell("\(gesture.rawValue) \(name.display): \(GestureText.text(outcome))")
+    world.tellOutcome("\(gesture.rawValue) \(name.display): \(GestureText.text(outcome))")
   }
 
   /// Holds what workers have just taken.
@@ -240,7 +240,7 @@ struct Play {
         }
         if process.isDead { return }
         do { try perform(.hold, name.job.fileName, spool) } catch {
-          if !process.isDead { world.tell("in vain", error) }
+          if !process.isDead { world.tellOutcome("in vain", error) }
         }
       }
     }
@@ -309,7 +309,7 @@ struct Play {
         if isDone { throw SpoolError(call: .rename, path: name.display, errno: .alreadyInProcess) }
         return Array("# edited\n".utf8) + old
       }
-      world.tell("edited \(name.display): \(place.directory.rawValue) to \(target.directory.rawValue)")
+      world.tellOutcome("edited \(name.display): \(place.directory.rawValue) to \(target.directory.rawValue)")
     }
   }
 

@@ -23,11 +23,16 @@ final class Oracle {
     (self.world, self.spool) = (world, spool)
     world.disk.onChange = { [unowned self] in look($0) }
     world.onDeath = { [unowned self] in excuse($0) }
+    world.onOutcome = { [unowned self] in withdrawing[$0] = nil }
     world.disk.onWrite = { [unowned self] inode, bytes, offset in
       // A journal only grows. But two workers that do not see each other's locks may both note how a job came, by lines
       // of one length.
       let isArrival = ["requeued:", "urgent:"].contains { bytes.starts(with: $0.utf8) }
       if world.disk.hostOfLocks != nil, isArrival { return }
+      // It was rejected after 10 s without a change, where nothing shows who writes.
+      if let failed = directory(.failed), failed.entries.values.contains(where: { $0.inode === inode }) {
+        if world.currentName.hasPrefix("writer") { late.insert(inode.number) }
+      }
       if offset < inode.bytes.count, let id = Self.id(in: inode.bytes) { blame(id, "has a line that was overwritten") }
     }
   }
@@ -124,6 +129,9 @@ final class Oracle {
     spool.entries[Array(directory.rawValue.utf8)]?.inode
   }
 
+  /// The files that a writer went on with when they were in `failed/`.
+  private var late: Set<UInt64> = []
+
   /// The files of jobs that a person has put into `hold/`.
   private var held: Set<UInt64> = []
   /// The people who are between the link and the unlink of a move of a file.
@@ -199,11 +207,7 @@ final class Oracle {
     // It may have to remove several names, one after the other.
     if !changes.allSatisfy({ $0.inode == nil || $0.directory === tmp }) { withdrawing[world.currentName] = nil }
     if changes.count == 2, isReplaced, !isExchange, let given = changes.first(where: { $0.inode != nil })?.inode {
-      let id = id(of: given)
-      // The last of several, not one that may have withdrawn long before.
-      for name in withdrawing.filter({ $0.value == id }).keys { withdrawing[name] = nil }
-      withdrawing[world.currentName] = id
-      if let id, suspects[id] != nil { suspects[id] = world.currentName }
+      withdrawing[world.currentName] = id(of: given)
     }
     checkName(changes)
     changes.forEach(checkHeld)
@@ -332,16 +336,21 @@ final class Oracle {
     }
     for (id, what) in wrongs.sorted(by: { $0.key < $1.key }) {
       if isLast { blame(id, what) }
-      let isTaken = directory(.tmp)?.entries.values.contains { self.id(of: $0.inode) == id } ?? false
+      let isTaken = isTaken(id)
       guard let name = suspects[id] else {
         // Another process may give back the file that has lost its place.
-        suspects[id] = withdrawing.filter { $0.value == id }.keys.min() ?? world.currentName
+        let name = world.currentName
+        suspects[id] = withdrawing[name] == id ? name : withdrawing.filter { $0.value == id }.keys.min() ?? name
         if isTaken { exchanged[id] = world.currentName }
         continue
       }
       // A job that was taken to `tmp/` by mistake comes back after its place is free again.
       if name == world.currentName, withdrawing[name] == nil, !isTaken || exchanged[id] != name { blame(id, what) }
     }
+  }
+
+  private func isTaken(_ id: Int) -> Bool {
+    directory(.tmp)?.entries.values.contains { self.id(of: $0.inode) == id } ?? false
   }
 
   /// A command that gives a job another text, or moves it by link and unlink, may take another job to `tmp/`, which has
@@ -360,7 +369,9 @@ final class Oracle {
       for (id, found) in places() where found.count > 1 { halved.insert(id) }
     }
     for (id, name) in exchanged
-    where dead == nil || dead?.name == name && (suspects[id] == name || jobs[id]?.isAcknowledged != true) {
+    where dead == nil
+      || dead?.name == name && (suspects[id] == name || isTaken(id) || jobs[id]?.isAcknowledged != true)
+    {
       excused.insert(id)
     }
     // The job whose text is in the other one's place is there twice.
@@ -403,7 +414,7 @@ final class Oracle {
       let isAtEnd = isTorn || found.allSatisfy { $0.place.hasPrefix("done/") || $0.place.hasPrefix("failed/") }
       // A power cut may tear the first line of a journal, and then nobody can tell who wrote it.
       if world.boots == 1, let inode = found.first.flatMap({ file(at: $0.place) }),
-        inode.bytes.firstRange(of: Array("code=malformed".utf8)) != nil
+        !late.contains(inode.number), inode.bytes.firstRange(of: Array("code=malformed".utf8)) != nil
       {
         blame(id, "was rejected")
       }

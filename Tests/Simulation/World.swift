@@ -134,9 +134,11 @@ final class World: @unchecked Sendable {
   var onSlowFlush: (Process) -> Void = { _ in }
   /// Is told who dies; nil for all, by a power cut.
   var onDeath: (Process?) -> Void = { _ in }
+  /// Is told whose action has ended.
+  var onOutcome: (String) -> Void = { _ in }
 
   func forgetListeners() {
-    (onMoment, onLink, onSlowFlush, onDeath) = ({ _ in }, { _ in }, { _ in }, { _ in })
+    (onMoment, onLink, onSlowFlush, onDeath, onOutcome) = ({ _ in }, { _ in }, { _ in }, { _ in }, { _ in })
     programs = nil
   }
 
@@ -175,6 +177,12 @@ final class World: @unchecked Sendable {
   func tell(_ text: String, _ error: (any Error)? = nil) {
     for byte in text.utf8 { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01B3 }
     note(error.map { "\(text): \($0)" } ?? text)
+  }
+
+  /// What came of an action of the current process, which has ended.
+  func tellOutcome(_ text: String, _ error: (any Error)? = nil) {
+    onOutcome(currentName)
+    tell(text, error)
   }
 
   /// For a person only: names of files have tags that no seed decides.
