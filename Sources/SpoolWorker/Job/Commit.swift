@@ -312,13 +312,21 @@ extension Commit {
     {
       if declared.mismatch(mark) != nil {
         // Whoever reads a file that is replaced sees it until another one takes its place.
-        if overwrites { try claim.removeData() } else { _ = try await withdraw(plan.output, below: outputs) }
+        if overwrites {
+          try claim.removeData(publishedAs: existing.status)
+        } else {
+          _ = try await withdraw(plan.output, below: outputs)
+        }
         return nil
       }
       // It may be another file with the same bytes.
       try await durable(data: existing.flush)
       try await sync(place)
-      let payload = Journal.Verified(mark, part: verified.part, unproven: verified.unproven)
+      let payload = Journal.Verified(
+        mark, part: verified.part, unproven: verified.unproven, signed: verified.signed,
+        isOthers: journal.publication.own == nil)
+      // It also has the digests that were declared since.
+      if payload.digests != verified.digests { try claim.append(.verified(spool.now(), payload)) }
       try await finish(payload, existing: false, mayHaveReceipt: true)
       return payload
     }

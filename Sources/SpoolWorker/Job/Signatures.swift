@@ -163,7 +163,15 @@ package struct SignatureCheck: Sendable {
   }
 
   static func bad(_ outcome: ChildProcess.Outcome) -> Failure {
-    Failure(.badSignature, "the signature does not fit: \(outcome.lastLines)")
+    // Of a text that it cannot write, gpgv says as well that it has no signature.
+    guard let line = outcome.failedWrite else {
+      return Failure(.badSignature, "the signature does not fit: \(outcome.lastLines)")
+    }
+    let isFull = [Errno.noSpace, .diskQuotaExceeded].contains { errno in
+      let text = "\(errno)".utf8
+      return line.suffix(text.count).elementsEqual(text)
+    }
+    return Failure(isFull ? .diskFull : .io, escaped(line.prefix(400)))
   }
 
   /// - Parameter input: what is signed, if that is to be its standard input.
@@ -204,6 +212,13 @@ extension ChildProcess.Outcome {
   fileprivate var lastLines: String {
     let lines = output.split(separator: 0x0A).suffix(2).map { escaped($0.prefix(200)) }
     return lines.isEmpty ? description : lines.joined(separator: "; ")
+  }
+
+  /// What gpgv(1) said of the signed text that it was to write; nil if it wrote it.
+  fileprivate var failedWrite: ArraySlice<UInt8>? {
+    output.split(separator: 0x0A).first { line in
+      ["writing to", "closing", "creating"].contains { line.starts(with: "gpgv: error \($0) '".utf8) }
+    }
   }
 }
 

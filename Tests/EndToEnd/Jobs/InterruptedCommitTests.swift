@@ -32,18 +32,23 @@ import Testing
 
   /// Its number may have been given out again.
   @Test func `another file under the verified inode's number is never published, nor resumed`() async throws {
-    let scene = try Scene()
-    try leave(payload.reversed(), in: scene)
-    let first = try await scene.spoolrun("--once")
-    #expect(first.status == .exited(75), "\(first)")
-    #expect(scene.spool.places(of: "x") == ["partial/x"] && scene.spool.names("files") == [])
-    #expect(
-      try String(decoding: readFile(scene.spool.path("partial/x")), as: UTF8.self).contains("code=mismatch-crc32"))
-    try await scene.spoolrun("retry", "x")
-    let second = try await scene.spoolrun("--once")
-    #expect(second.status == .exited(0), "\(second)")
-    #expect(try scene.spool.payload("o") == payload)
-    #expect(scene.server.requests.map(\.rangeStart) == [nil])
+    // A first mismatch is looked at again after 4 s: in the same run, where the machine stood still for so long.
+    for play in 1...5 {
+      let scene = try Scene()
+      try leave(payload.reversed(), in: scene)
+      let first = try await scene.spoolrun("--once")
+      if play < 5, !scene.server.requests.isEmpty { continue }
+      #expect(first.status == .exited(75), "\(first)")
+      #expect(scene.spool.places(of: "x") == ["partial/x"] && scene.spool.names("files") == [])
+      #expect(
+        try String(decoding: readFile(scene.spool.path("partial/x")), as: UTF8.self).contains("code=mismatch-crc32"))
+      try await scene.spoolrun("retry", "x")
+      let second = try await scene.spoolrun("--once")
+      #expect(second.status == .exited(0), "\(second)")
+      #expect(try scene.spool.payload("o") == payload)
+      #expect(scene.server.requests.map(\.rangeStart) == [nil])
+      return
+    }
   }
 
   /// It has its final name already, by which anybody may have changed it: no receipt may say that this is what was
@@ -144,6 +149,31 @@ import Testing
     let result = try await scene.spoolrun("--once")
     #expect(result.status == .exited(0) && scene.server.requests.isEmpty, "\(result)")
     #expect(fileStatus(scene.spool.path("files/o"))?.st_ino == inode && scene.spool.places(of: "x") == ["done/x"])
+  }
+
+  @Test func `the receipt of a published payload has a digest that was added since`() async throws {
+    let scene = try Scene()
+    let digest = try await digest(of: payload)
+    try leave(payload, digest, in: scene)
+    try #require(link(scene.spool.path("partial/x.part"), scene.spool.path("files/o")) == 0)
+    let result = try await scene.spoolrun("--once")
+    let verified = try scene.spool.lines("done/x").last { $0.key == "verified" }
+    #expect("sha256: \(verified?["sha256"] ?? "")\n" == digest, "\(result)")
+  }
+
+  /// A frozen worker still has it.
+  @Test func `a locked payload that a digest added since does not fit is replaced`() async throws {
+    let scene = try Scene()
+    let digest = try await digest(of: payload)
+    try leave(Self.wrong, verified: Self.wrong, digest + "overwrite: yes\n", in: scene)
+    try #require(link(scene.spool.path("partial/x.part"), scene.spool.path("files/o")) == 0)
+    let data = open(scene.spool.path("partial/x.part"), O_RDWR | O_CLOEXEC)
+    try #require(data >= 0)
+    defer { close(data) }
+    try #require(flock(data, LOCK_EX | LOCK_NB) == 0)
+    let result = try await scene.spoolrun("--once")
+    #expect(result.status == .exited(0) && scene.spool.places(of: "x") == ["done/x"], "\(result)")
+    #expect(try scene.spool.payload("o") == payload)
   }
 
   // MARK: a file that came since

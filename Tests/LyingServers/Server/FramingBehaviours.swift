@@ -71,7 +71,7 @@ let framingBehaviours: [Behaviour] =
     },
     // Who lacks one byte gets it in time.
     Behaviour(
-      "a byte now and then, beyond the total time-out", lines: ["timeout: 9s 2s"],
+      "a byte now and then, beyond the total time-out", lines: ["timeout: 60s 2s"],
       outcomes: Outcomes(
         empty: .waits("timeout"), middle: .either(.waits("timeout"), .done), full: .done, over: .waits("timeout"))
     ) { request, reply in

@@ -54,6 +54,19 @@ import Testing
     #expect(code(Self.unknown + Self.good, 2, isInline: true) == "bad-signature")
   }
 
+  /// Of a text that it cannot write, gpgv 2.2 finds no signature.
+  @Test(arguments: [
+    ("writing to '/t': No space left on device", "disk-full"), ("closing '/t': Disk quota exceeded", "disk-full"),
+    ("creating '/t': Input/output error", "io"), ("reading '/t': No space left on device", "bad-signature"),
+  ])
+  func `a full disk says nothing of a signature`(error: String, code: String) {
+    let outcome = ChildProcess.Outcome(
+      end: .exited(2), output: Array("gpgv: error \(error)\ngpgv: no signature found\n".utf8),
+      answer: Array("[GNUPG:] PLAINTEXT 74 0 \n[GNUPG:] NODATA 4\n".utf8), lastLine: [])
+    let failure = #expect(throws: Failure.self) { try OpenPGPStatus(outcome, isInline: true).signer() }
+    #expect(failure?.label == code)
+  }
+
   @Test(
     arguments: [
       ("-----BEGIN PGP SIGNATURE-----\n", .openPGP), ("-----BEGIN SSH SIGNATURE-----\n", .ssh),
