@@ -15,6 +15,7 @@ enum GetJobKeys: JobKeySelection {
   static func help(_ key: JobKey) -> String {
     switch key.name {
     case "mode": key.help.replacing("(default: 600)", with: "(default: by the umask)")
+    case "overwrite": "Fetch a file again that is there, or replace another one of its name."
     case "connections": key.help.replacing("the worker's", with: "1, up to 4 for a single slow file: see spoolrun(1)")
     case "resolve": key.help.replacing("the spool's hook `resolve`", with: "your hook `resolve`")
     default: key.help
@@ -26,10 +27,11 @@ struct Get: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "get", abstract: "Downloads files into the current directory, now.",
     discussion: """
-      Each URL is one file; with -o FILE, several URLs are mirrors of it. It stays until the file is there, and tries \
-      again what may pass; a server that cannot be reached at first, only with --patience. The same command continues \
-      an interrupted download, and does nothing if the file is there and is what its receipt says. What is not \
-      complete is in the directory .spoolrun beside the file; it is removed when all is done.
+      Each URL is one file; with -o FILE, several URLs are mirrors of it. The command stays until the files are \
+      there, and tries again what may pass; a server that cannot be reached at first, only with --patience or --tries. \
+      The same command continues an interrupted download, and fetches nothing if the file is there as it was fetched. \
+      If another file has the name, it fails. What is not complete is in the directory .spoolrun beside the file, \
+      which is removed when all is done.
       """)
 
   @Argument(help: ArgumentHelp("URL of a file.", valueName: "url")) var urls: [String] = []

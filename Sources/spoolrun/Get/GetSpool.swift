@@ -7,15 +7,20 @@ internal import SystemPackage
 struct GetSpool {
   let spool: Spool
   /// Where it is, if it is beside the files.
-  var directory: GetDirectory?
+  let directory: GetDirectory?
   /// What was fetched earlier into the directory of the files, by the jobs.
-  var receipts = GetRecords.Receipts()
+  var receipts: GetRecords.Receipts
   /// The person's own spool, if it has receipts of earlier commands.
   var former: Spool?
   /// What its file system can do; nil if it was not tried.
   var traits: FileSystemTraits?
+  /// nil if it is beside the files.
+  private let lock: SharedLock?
 
-  init(_ spool: Spool, _ receipts: GetRecords.Receipts = [:]) { (self.spool, self.receipts) = (spool, receipts) }
+  init(_ spool: Spool, _ receipts: GetRecords.Receipts = [:], in directory: GetDirectory? = nil) {
+    (self.spool, self.receipts, self.directory) = (spool, receipts, directory)
+    lock = directory == nil ? SharedLock(of: spool) : nil
+  }
 
   /// The one that `--spool` names. It may be misspelled, so only its own last part is made.
   static func named(_ location: String) throws -> GetSpool { GetSpool(try PersonalSpool.open(location)) }
@@ -88,8 +93,7 @@ struct GetSpool {
       throw SpoolError(
         call: .open, path: escaped(location), errno: .ioError, reason: "another directory has taken its place")
     }
-    var found = GetSpool(spool)
-    found.directory = directory
+    var found = GetSpool(spool, in: directory)
     do throws(SpoolError) { found.traits = try FileSystemTrial(spool).run() } catch {
       // The first error is the one to tell.
       _ = try? directory.removeIfDone(spool)
@@ -124,7 +128,7 @@ struct GetSpool {
         _ = try Steering(spool).perform(.cancel, job.fileName)
       }
     }
-    if directory == nil, try WorkerFiles(spool).living().isEmpty { try cancelFound() }
+    if let lock, !found.isEmpty, lock.isAlone(), try WorkerFiles(spool).living().isEmpty { try cancelFound() }
     _ = try directory?.removeIfDone(spool) { (isAlone) throws(SpoolError) in
       for job in mistakes where try spool.status(.partial, job.part) == nil {
         _ = try Steering(spool).perform(.cancel, job.fileName, in: .failed)
@@ -135,6 +139,26 @@ struct GetSpool {
       if isFree { try cancelFound() }
     }
   }
+}
+
+/// A lock (flock(2)) of a spool's directory that all commands in it share, as they do of a ``GetDirectory``. From the
+/// drop of a job to the start of its worker, nothing else tells that a command is there.
+private final class SharedLock {
+  private let file: Int32
+
+  /// Waits for a command that has it for itself, as one that ends may for a moment.
+  init(of spool: Spool) {
+    file = open(spool.location, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+    for _ in 0..<500 {
+      if flock(file, LOCK_SH | LOCK_NB) == 0 || errno != EAGAIN { break }
+      Host.current.wait(milliseconds: 10)
+    }
+  }
+
+  deinit { close(file) }
+
+  /// Whether no other command is there, as far as the file system has locks. From then on, none comes.
+  func isAlone() -> Bool { flock(file, LOCK_EX | LOCK_NB) == 0 || errno != EAGAIN }
 }
 
 extension PersonalSpool {

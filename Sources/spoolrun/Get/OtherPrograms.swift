@@ -59,7 +59,10 @@ enum ForeignOption {
     (["-j", "-Z", "--jobs", "--parallel"], "several files are fetched at a time anyway: leave this out"),
     (["--checksum", "--checksums"], "--sha256 HEX, or another digest by its name"),
     (["-i", "--input-file"], "--from FILE reads a list"),
-    (["-b", "--background"], "`spoolrun add URL` leaves a file to a worker in the background"),
+    (
+      ["-b", "--background"],
+      "`spoolrun add URL` leaves a file to a worker in the background; a cookie is -H 'Cookie: NAME=VALUE'"
+    ),
     (["-x"], "--proxy URL is for a proxy, --connections N for several connections"),
     (["-k", "--insecure", "--no-check-certificate"], "certificates are checked; --cacert FILE trusts another"),
     (
@@ -76,7 +79,8 @@ enum ForeignOption {
     (["--create-dirs"], "missing directories are made anyway: leave this out"),
     (["--max-speed", "--max-download-limit"], "--limit-rate RATE"), (["-R", "--remote-time"], "--times"),
     (["-I", "-X", "--head", "--request"], "files are fetched, and nothing else; curl(1) can ask otherwise"),
-    (["-T", "--connect-timeout", "--max-time", "--read-timeout"], "--timeout TIME"),
+    (["-T", "--connect-timeout", "--read-timeout"], "--timeout TIME"),
+    (["--max-time"], "--timeout 'IDLE TOTAL', such as '60s 1h', is for each request"),
   ]
 
   /// What people expect of other commands.
