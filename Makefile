@@ -78,6 +78,7 @@ test-contrib: all
 	SPOOLRUN=$(PROGRAM) python3 -B Tests/Contrib/aria2_rpc.py
 	SPOOLRUN=$(PROGRAM) python3 -B Tests/Contrib/team.py
 	SPOOLRUN=$(PROGRAM) python3 -B Tests/Contrib/confined.py
+	python3 -B Tests/Contrib/unarchive.py
 
 # File systems differ in what moves, locks and flags do: /tmp is on a disk here, and a tmpfs there. Those tests that can
 # notice it, on a tmpfs. The crash tests are on one in any case. CI runs `swift test` beside it, and a second one would
