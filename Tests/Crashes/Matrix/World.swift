@@ -58,7 +58,7 @@ final class World: Sendable {
 
   /// Holds a script until the worker has written a checkpoint, or has gone.
   func awaitCheckpoint(_ reply: Reply) throws {
-    for _ in 0..<4000 {
+    for _ in 0..<40_000 {
       for name in spool.names("cur") {
         // The worker may rename it under our hands.
         guard let text = try? readFile(spool.path("cur/\(name)")) else { continue }
@@ -66,6 +66,6 @@ final class World: Sendable {
       }
       try reply.pause(milliseconds: 5)
     }
-    throw TestSupportError("no checkpoint in 20 s")
+    throw TestSupportError("no checkpoint in 200 s")
   }
 }

@@ -35,7 +35,8 @@ import Testing
 
   @Test func `a transfer that is cut goes on at once, and one that is cut always is status 75`() async throws {
     let once = try scripted([Self.cut, Self.whole])
-    let result = try await get(once.url("/a"))
+    // By one connection: several may come where the server's thread stands still.
+    let result = try await get("--connections", "1", once.url("/a"))
     #expect(result.status == .exited(0), "\(result)")
     #expect(once.requests.map(\.rangeStart) == [nil, resumePoint(after: Self.middle)])
     #expect(try bytes("a") == halfwayBody)

@@ -147,13 +147,23 @@ import Testing
   @Test func `a job that lacks its last newline is told when it is seen`() async throws {
     let server = try simpleServer()
     let spool = try TemporarySpool()
-    try writeFile(spool.path("new/a"), Array(server.url("/a").utf8))
-    // Another pass comes after the end of a job.
-    try spool.drop("b", server.url("/b") + "\n")
-    let result = try await spoolrun("--once", spool.root)
-    #expect(result.status == .exited(0) && spool.places(of: "a") == ["new/a"], "\(result)")
-    #expect(result.errors.hasPrefix("spoolrun: a: not started: its last line has no newline"), "\(result)")
-    #expect(result.errors.split(separator: "\n").count == 1, "\(result)")
+    for round in 1...10 {
+      let began = ContinuousClock.now
+      try writeFile(spool.path("new/a"), Array(server.url("/a").utf8))
+      // Another pass comes after the end of a job.
+      try spool.drop("b\(round)", server.url("/b\(round)") + "\n")
+      let result = try await spoolrun("--once", spool.root)
+      // After 10 seconds it is given up: then once more.
+      if ContinuousClock.now - began > .seconds(9) {
+        for place in spool.places(of: "a") { try #require(unlink(spool.path(place)) == 0) }
+        continue
+      }
+      #expect(result.status == .exited(0) && spool.places(of: "a") == ["new/a"], "\(result)")
+      #expect(result.errors.hasPrefix("spoolrun: a: not started: its last line has no newline"), "\(result)")
+      #expect(result.errors.split(separator: "\n").count == 1, "\(result)")
+      return
+    }
+    Issue.record("no run took less than 9 seconds")
   }
 
   @Test func `an output that leads through a link is refused in words`() async throws {

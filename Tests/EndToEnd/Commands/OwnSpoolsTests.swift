@@ -364,7 +364,10 @@ import Testing
   @Test func `get alone goes on with what the person's own spool has of the directory`() async throws {
     try writeFile(spool, [1])
     let server = try ScriptedServer { request, reply in
-      if request.nth == 1 { return try reply.respond("503 Service Unavailable", body: []) }
+      // For so long that no command makes the next attempt by itself, however slow it is.
+      if request.nth == 1 {
+        return try reply.respond("503 Service Unavailable", ["Retry-After: 3600"], body: [])
+      }
       try reply.respond("200 OK", body: [1])
     }
     #expect(try await get("--once", server.url("/a")).status == .exited(75))

@@ -18,13 +18,36 @@ import Testing
     return result.output
   }
 
+  private static let body = [UInt8](repeating: 0x78, count: 60_000)
+
+  /// The same, from a server that sends the second half when the gate opens: as soon as the terminal has what is waited
+  /// for, however long the program stands still before it draws.
+  private func runInTerminal(
+    environment: [String: String] = [:], open gate: Gate, when isShown: @escaping @Sendable (String) -> Bool
+  ) async throws -> String {
+    let here = try TemporaryDirectory()
+    defer { withExtendedLifetime(here) {} }
+    let screen = "\(here.path)/screen"
+    let command = try "stty cols 60 rows 20; \(productPath("spoolrun")) --once \(spool.root)"
+    let session = try RunningCommand(
+      ["/usr/bin/script", "-qefc", command, screen],
+      environment: testEnvironment.merging(["TERM": "xterm"]) { $1 }.merging(environment) { $1 })
+    @Sendable func shown() -> String { (try? readFile(screen)).map { String(decoding: $0, as: UTF8.self) } ?? "" }
+    try await waitUntil("it is shown") { session.isFinished || isShown(shown()) }
+    gate.open()
+    return try await session.result().output
+  }
+
   @Test(.enabled("needs script(1)") { try await Need.terminal.isMet() })
   func `bars come in a terminal, in colour, and are gone at the end`() async throws {
-    let server = try slowServer()
-    try spool.drop("slow", "url: \(server.url("/slow"))\noutput: slow\n")
+    let gate = try Gate()
+    let server = try halfwayServer(Self.body, gate: gate)
+    try spool.drop("slow", "url: \(server.url("/slow"))\noutput: slow\n\(patient)")
     try spool.drop("bad", "neither URL nor key\n")
-    let output = try await runInTerminal("")
-    #expect(output.contains("[=") || output.contains("<=>"))
+    let output = try await runInTerminal(open: gate) {
+      $0.contains("=>") && ($0.contains("slow [") || $0.contains("1/2"))
+    }
+    #expect(output.contains("=>"))
     #expect(output.contains("\u{1B}[32m"))
     #expect(output.contains("slow [") || output.contains("1/2"))
     #expect(output.contains("spoolrun: slow: \u{1B}[32mdone\u{1B}[0m: \(spool.root)/files/slow ("))
@@ -32,17 +55,20 @@ import Testing
     #expect(output.contains("  Then: spoolrun retry --spool \(spool.root) bad\r\n"))
     // What is below is erased before the last line.
     let end =
-      /\u{1B}\[Jspoolrun: \u{1B}\[32m1 done \(58\.6K fetched in [0-9]+s\)\u{1B}\[0m, \u{1B}\[31m1 failed\u{1B}\[0m\r\n$/
+      /\u{1B}\[Jspoolrun: \u{1B}\[32m1 done \(58\.6K fetched in \S+\)\u{1B}\[0m, \u{1B}\[31m1 failed\u{1B}\[0m\r\n$/
     #expect(output.contains(end), "\(output.suffix(200))")
   }
 
   /// A pass after the end of the other finds the claim of the one that runs.
   @Test(.enabled("needs script(1)") { try await Need.terminal.isMet() })
   func `a running job is not counted among those that wait`() async throws {
-    let server = try slowServer()
-    try spool.drop("slow", "url: \(server.url("/slow"))\noutput: slow\n")
+    let gate = try Gate()
+    let server = try halfwayServer(Self.body, gate: gate)
+    try spool.drop("slow", "url: \(server.url("/slow"))\noutput: slow\n\(patient)")
     try spool.drop("refused", "http://127.0.0.1:9/x\n")
-    let output = try await runInTerminal("", environment: ["NO_COLOR": "1"])
+    let output = try await runInTerminal(environment: ["NO_COLOR": "1"], open: gate) {
+      $0.contains("1/2, 1 to retry")
+    }
     #expect(output.contains("1/2, 1 to retry") && !output.contains("1/3"), "\(output)")
   }
 
@@ -50,9 +76,10 @@ import Testing
     .enabled("needs script(1)") { try await Need.terminal.isMet() },
     arguments: [("NO_COLOR", "1", true), ("TERM", "dumb", false)])
   func `the environment is honoured`(name: String, value: String, hasBars: Bool) async throws {
-    let server = try slowServer()
-    try spool.drop("slow", "url: \(server.url("/slow"))\noutput: slow\n")
-    let output = try await runInTerminal("", environment: [name: value])
+    let gate = try Gate()
+    let server = try halfwayServer(Self.body, gate: gate)
+    try spool.drop("slow", "url: \(server.url("/slow"))\noutput: slow\n\(patient)")
+    let output = try await runInTerminal(environment: [name: value], open: gate) { !hasBars || $0.contains("=>") }
     #expect(!output.contains("\u{1B}[32m"))
     #expect(output.contains("\u{1B}[J") == hasBars)
     #expect(output.contains("spoolrun: slow: done: \(spool.root)/files/slow"))

@@ -161,11 +161,12 @@ import Testing
     let spool = try TemporarySpool()
     func drop(_ path: Substring) throws { try writeFile(spool.path(String(path)), Array("http://h/x\n".utf8)) }
     for path in jobs.files { try drop(path[...]) }
-    let waiting = try wait(spool, "--timeout", jobs.status == 75 ? "5s" : "1h", "n")
+    // So long that it is not over before the moves are made.
+    let waiting = try wait(spool, "--timeout", jobs.status == 75 ? "30s" : "1h", "n")
     try await isLooking(waiting)
     for move in jobs.moves {
       if move == "wait" {
-        try await Task.sleep(for: .milliseconds(1500))
+        try await hasLooked(waiting)
         continue
       }
       let paths = move.split(separator: " ", omittingEmptySubsequences: false)
@@ -217,6 +218,19 @@ import Testing
       guard let text = try? readFile(path) else { return false }
       return String(decoding: text, as: UTF8.self).hasPrefix(sleeping)
     }
+  }
+
+  /// Waits until a look that has begun from now on is over. There is a sleep behind each look, and one may be about to
+  /// begin; one more in case something else has kept it waiting.
+  private func hasLooked(_ waiting: RunningCommand) async throws {
+    let path = "/proc/\(waiting.processID)/status"
+    @Sendable func sleeps() -> Int? {
+      let text = (try? readFile(path)).map { String(decoding: $0, as: UTF8.self) } ?? ""
+      let line = text.split(separator: "\n").first { $0.hasPrefix("voluntary_ctxt_switches:") }
+      return line?.split(separator: "\t").last.flatMap { Int($0) }
+    }
+    let before = try #require(sleeps())
+    try await waitUntil("it has looked") { waiting.isFinished || sleeps().map { $0 >= before + 3 } ?? true }
   }
 
   @Test func addWaitsForItsJob() async throws {

@@ -21,8 +21,11 @@ struct WatchTests {
     try await tmux.wait(for: "the table") { $0.contains { $0.contains(text) } }
   }
 
-  private func waitForText(_ tmux: Tmux, _ text: String) async throws -> [String] {
-    try await tmux.wait(for: text) { $0.contains { $0.contains(text) } }
+  /// - Parameter last: the last line of the picture. It is drawn last, and tmux may not have had all of it before.
+  private func waitForText(_ tmux: Tmux, _ text: String, last: String? = nil) async throws -> [String] {
+    try await tmux.wait(for: text) { lines in
+      lines.contains { $0.contains(text) } && (last == nil || lines.last == last)
+    }
   }
 
   private static let windows = [(80, 24), (40, 10)]
@@ -138,12 +141,12 @@ struct WatchTests {
     let tmux = try await Tmux(columns: 80, rows: 24)
     try await watch(tmux)
     try await tmux.press("/", "1", "4", "2")
-    var lines = try await waitForText(tmux, "new/: 11 of 500 waiting")
+    var lines = try await waitForText(tmux, "new/: 11 of 500 waiting", last: "/142_")
     #expect(lines.last == "/142_" && lines[0] == "500 waiting")
     try await tmux.press("Enter", "j")
     _ = try await waitForText(tmux, "> \(name(142))")
     try await tmux.press("Enter")
-    lines = try await waitForText(tmux, "\(name(142)): waits for a worker")
+    lines = try await waitForText(tmux, "\(name(142)): waits for a worker", last: "q back")
     #expect(lines.contains("  url     http://h/142") && lines.last == "q back")
     try await tmux.press("q")
     _ = try await waitForText(tmux, "Esc all")
@@ -154,7 +157,7 @@ struct WatchTests {
     try await tmux.press("s")
     _ = try await waitForText(tmux, "sorted by name")
     try await tmux.press("?")
-    lines = try await waitForText(tmux, "Ctrl-Z")
+    lines = try await waitForText(tmux, "Ctrl-Z", last: "q back")
     #expect(lines[0] == "Keys" && lines.last == "q back")
     try await tmux.press("Escape")
     _ = try await waitForText(tmux, "by name")

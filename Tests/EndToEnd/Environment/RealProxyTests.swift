@@ -44,7 +44,12 @@ import Testing
         if isServed {
           #expect(spool.names("done") == ["plain", "tunnel"], "\(kind) \(scheme): \(result)")
           #expect(origin.requests.count == asked + 2)
-          #expect(proxy.log.contains("\(origin.port)") && proxy.log.contains("\(front.ports[0])"), "\(proxy.log)")
+          // Squid writes it when the connection has ended.
+          let ports = ["\(origin.port)", "\(front.ports[0])"]
+          try await waitUntil("\(kind) has logged both") {
+            let log = proxy.log
+            return ports.allSatisfy { log.contains($0) }
+          }
         } else {
           #expect(result.exitStatus == 75 && origin.requests.count == asked, "\(kind) \(scheme): \(result)")
           for job in ["plain", "tunnel"] { #expect(isFreeOfSecrets(spool.listing(of: job))) }

@@ -69,7 +69,8 @@ import Testing
     #expect(table.contains("waits for a, which has its output"), "\(table)")
     try accept(spool)
     for job in ["a", "b"] {
-      try spool.makeDue(job)
+      // On a busy machine it was due by itself, and has ended.
+      if spool.places(of: job) == ["partial/\(job)"] { try spool.makeDue(job) }
       _ = try await spoolrun("--once", spool.root)
     }
     #expect(try delivers(spool, "a"))
@@ -90,7 +91,8 @@ import Testing
     #expect(try spool.payload("o") == Array("payload\n".utf8) && server.requests.count == 1)
     try accept(spool)
     for job in ["a", "b"] {
-      try spool.makeDue(job)
+      // On a busy machine it was due by itself, and has ended.
+      if spool.places(of: job) == ["partial/\(job)"] { try spool.makeDue(job) }
       _ = try await spoolrun("--once", spool.root)
     }
     #expect(try delivers(spool, "a") && delivers(spool, "b"), "\(spool.listing(of: "a")) \(spool.listing(of: "b"))")

@@ -66,7 +66,8 @@ import Testing
   /// Its failure is temporary, and fetches nothing again. Deliveries have their own attempts and delays.
   @Test func itIsTriedAgain() async throws {
     let server = try ScriptedServer { request, reply in
-      if request.nth == 1 { return try reply.respond("503 Busy", body: []) }
+      // For an hour: no run makes the next attempt by itself, however slow it is.
+      if request.nth == 1 { return try reply.respond("503 Busy", ["Retry-After: 3600"], body: []) }
       try reply.respond("200 OK", ["ETag: \"1\""], body: Array("payload\n".utf8))
     }
     let spool = try spool(refusing: true)

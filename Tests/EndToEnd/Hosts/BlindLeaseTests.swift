@@ -45,19 +45,40 @@ import Testing
 
   @Test(.enabled("needs bindfs") { try await Need.bindfs.isMet() })
   func onceSaysThatItLeftOne() async throws {
+    var plays = 1
+    while try await !isLeftByOnce(within: .seconds(17)) {
+      plays += 1
+      try #require(plays < 10)
+    }
+  }
+
+  /// - Returns: false, without a judgement, if the machine stood still until the job had settled.
+  private func isLeftByOnce(within most: Duration) async throws -> Bool {
     let server = try simpleServer()
     let spool = try TemporarySpool()
     let mount = try await BindMount(spool.root)
+    let began = ContinuousClock.now
     try writeFile(spool.path("new/a"), Array("\(server.url("/a"))\n".utf8))
+    // Changed just now, for as long as may be.
+    try setModificationTime(spool.path("new/a"), secondsFromNow: 9)
     let result = try await spoolrun("--once", "-v", mount.path)
+    guard ContinuousClock.now - began < most else { return false }
     #expect(result.status == .exited(75), "\(result)")
     #expect(result.errors.contains(" waiting unsettled=1\n"), "\(result)")
     #expect(spool.places(of: "a") == ["new/a"] && server.requests.isEmpty)
+    return true
   }
 
   /// The other host's own program says that the job is complete, and this host sees that a directory has changed.
   @Test(.enabled("needs bindfs") { try await Need.bindfs.isMet() })
   func aJobThatAnotherHostAdds() async throws {
+    // Who looks too rarely is late each time; a machine that stands still, now and then.
+    var times: [Duration] = []
+    repeat { times.append(try await timeUntilAnAddedJobIsDone()) } while times.min()! >= .seconds(25) && times.count < 4
+    #expect(times.min()! < .seconds(25), "\(times)")
+  }
+
+  private func timeUntilAnAddedJobIsDone() async throws -> Duration {
     let server = try simpleServer()
     let spool = try TemporarySpool()
     let (one, other) = (try await BindMount(spool.root), try await BindMount(spool.root))
@@ -71,10 +92,11 @@ import Testing
     let added = try await spoolrun("add", "--spool", other.path, "--name", "a", server.url("/a"))
     #expect(added.status == .exited(0), "\(added)")
     try await waitUntil("it is done") { spool.places(of: "a") == ["done/a"] }
-    #expect(ContinuousClock.now - began < .seconds(25))
+    let time = ContinuousClock.now - began
     worker.send(signal: SIGTERM)
     let result = try await worker.result()
     #expect(!result.errors.contains(" unfinished "), "it need not settle: \(result)")
+    return time
   }
 
   /// A job whose next attempt is far ahead. To touch it changes no directory.

@@ -10,11 +10,15 @@ import Testing
     """#
 
   /// A worker in a mount namespace of its own, in which `mount` shows the spool.
-  private func start(_ arguments: [String], _ spool: TemporarySpool, at mount: String) throws -> RunningCommand {
+  /// - Parameter log: a file for what it says; nil for standard error.
+  private func start(
+    _ arguments: [String], _ spool: TemporarySpool, at mount: String, log: String? = nil
+  ) throws -> RunningCommand {
     try startSpoolrun(
-      arguments + [mount],
+      arguments + [mount], environment: ["LOG": log ?? ""],
       prefix: [
-        "/usr/bin/unshare", "--mount", "/bin/bash", "-euc", serve + #"; shift; exec "$@""#, spool.root, mount,
+        "/usr/bin/unshare", "--mount", "/bin/bash", "-euc",
+        serve + #"; shift; if [ "$LOG" ]; then exec 2>"$LOG"; fi; exec "$@""#, spool.root, mount,
       ])
   }
 
@@ -27,9 +31,11 @@ import Testing
   func aWorkerWaitsForIt() async throws {
     let gate = try Gate()
     let server = try halfwayServer(halfwayBody, gate: gate)
-    let (spool, place) = (try TemporarySpool(), try TemporaryDirectory())
+    let (spool, place, notes) = (try TemporarySpool(), try TemporaryDirectory(), try TemporaryDirectory())
+    defer { withExtendedLifetime(notes) {} }
+    let log = "\(notes.path)/log"
     for name in ["a", "b"] { try spool.drop(name, "\(server.url("/\(name)"))\n\(patient)# complete\n") }
-    let worker = try start(["--lease", "5s"], spool, at: place.path)
+    let worker = try start(["--lease", "5s"], spool, at: place.path, log: log)
     defer { worker.send(signal: SIGKILL) }
     for name in ["a", "b"] {
       try await waitUntil("half of it is there") { spool.length("partial/\(name).part") == halfwayBody.count / 2 }
@@ -37,9 +43,13 @@ import Testing
     try killServer(of: spool)
     // The jobs end, and so the connections.
     gate.open()
+    // Mounted before that, it would not have been missed by a worker that stood still.
+    try await waitUntil("the worker misses it") {
+      String(decoding: try readFile(log), as: UTF8.self).contains("spool-missing: ")
+    }
     let mounted = try await run([
       "/usr/bin/nsenter", "--target", "\(worker.processID)", "--mount", "/bin/sh", "-euc",
-      #"sleep 3; umount -l "$1"; "# + serve, spool.root, place.path,
+      #"umount -l "$1"; "# + serve, spool.root, place.path,
     ])
     #expect(mounted.status == .exited(0), "\(mounted)")
     defer { try? killServer(of: spool) }
@@ -47,8 +57,9 @@ import Testing
     worker.send(signal: SIGTERM)
     let result = try await worker.result()
     #expect(result.status == .exited(0), "\(result)")
-    let events = result.errors.split(separator: "\n").compactMap { $0.split(separator: " ").dropFirst().first }
-    #expect(events == ["spool-missing:", "spool-replaced:"], "\(result)")
+    let text = String(decoding: try readFile(log), as: UTF8.self)
+    let events = text.split(separator: "\n").compactMap { $0.split(separator: " ").dropFirst().first }
+    #expect(events == ["spool-missing:", "spool-replaced:"], "\(text)")
     #expect(try spool.payload("a") == halfwayBody && spool.payload("b") == halfwayBody)
   }
 

@@ -138,10 +138,10 @@ import Testing
   @Test func savedInPlace() async throws {
     try await halfway { spool, server, worker, gate in
       let claim = try spool.path(spool.claim(of: "a"))
-      let descriptor = open(claim, O_WRONLY | O_TRUNC | O_CLOEXEC)
-      let text = "url: \(server.url("/a"))\noutput: edited\n"
-      #expect(write(descriptor, text, text.utf8.count) == text.utf8.count)
-      close(descriptor)
+      // It sees the file before or after, and never empty.
+      worker.send(signal: SIGSTOP)
+      try writeFile(claim, Array("url: \(server.url("/a"))\noutput: edited\n".utf8))
+      worker.send(signal: SIGCONT)
       gate.open()
       let result = try await worker.result()
       #expect(result.status == .exited(0), "\(result)")

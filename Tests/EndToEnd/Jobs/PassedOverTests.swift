@@ -7,6 +7,14 @@ import Testing
   /// What the worker itself does to look at a file must not be news of it: it would look again at once, and so on.
   @Test(arguments: [true, false])
   func isNotLookedAtWithoutEnd(isLocked: Bool) async throws {
+    var looks = 0
+    // A file without its end is set aside after 19 s, perhaps by a worker that stood still so long, at its first look.
+    for _ in 1...4 where looks == 0 { looks = try await looksAtAJobThatWaits(isLocked) }
+    // Once for each news of it, and each scan; it were thousands.
+    #expect((1...19).contains(looks))
+  }
+
+  private func looksAtAJobThatWaits(_ isLocked: Bool) async throws -> Int {
     let server = try simpleServer()
     let spool = try TemporarySpool()
     let path = spool.path("new/later")
@@ -14,6 +22,8 @@ import Testing
     try spool.drop("first", "\(server.url("/x"))\n")
     try await waitUntil("the first is done") { spool.places(of: "first") == ["done/first"] }
     try writeFile(spool.path("tmp/later"), Array("\(server.url("/y"))\(isLocked ? "\n" : "")".utf8))
+    // Changed just now, for as long as may be.
+    try setModificationTime(spool.path("tmp/later"), secondsFromNow: 9)
     let lock = open(spool.path("tmp/later"), O_RDONLY | O_CLOEXEC)
     defer { close(lock) }
     if isLocked { #expect(flock(lock, LOCK_EX | LOCK_NB) == 0) }
@@ -24,21 +34,28 @@ import Testing
     }
     worker.send(signal: SIGTERM)
     let result = try await worker.result()
-    // Once for each news of it, and each scan; it were thousands.
-    #expect((2...20).contains(result.errors.split(separator: " unfinished ").count), "\(result)")
+    return result.errors.split(separator: " unfinished ").count - 1
   }
 
   /// Nobody's newline is guessed, and no line is lost, in a job that came back with its journal either.
   @Test func aLineWithoutItsEndIsNoTornJournal() async throws {
-    let spool = try TemporarySpool()
     let text =
       "http://127.0.0.1:9/a\nfailed: 2026-11-21T03:00:00Z attempt=1 class=permanent code=http-404 at=0 reason=x\n"
       + "url: http://b/x"
-    try writeFile(spool.path("new/a"), Array(text.utf8))
-    // Changed just now, for as long as may be.
-    try setModificationTime(spool.path("new/a"), secondsFromNow: 9)
-    #expect(try await spoolrun("--once", spool.root).status == .exited(0))
-    #expect(try readFile(spool.path("new/a")) == Array(text.utf8))
+    for _ in 1...10 {
+      let spool = try TemporarySpool()
+      let began = ContinuousClock.now
+      try writeFile(spool.path("new/a"), Array(text.utf8))
+      // Changed just now, for as long as may be.
+      try setModificationTime(spool.path("new/a"), secondsFromNow: 9)
+      let result = try await spoolrun("--once", spool.root)
+      // The machine stood still until it was set aside.
+      if ContinuousClock.now - began > .seconds(17) { continue }
+      #expect(result.status == .exited(0), "\(result)")
+      #expect(try readFile(spool.path("new/a")) == Array(text.utf8))
+      return
+    }
+    Issue.record("it took too long, ten times")
   }
 
   /// A name that a running job has, which no data bears yet: the new drop waits its turn, and to look at it is no news
@@ -50,7 +67,8 @@ import Testing
       try reply.respond("200 OK", body: Array("payload\n".utf8))
     }
     let spool = try TemporarySpool()
-    let worker = try startSpoolrun([spool.root])
+    // With the next scan it would come, too.
+    let worker = try startSpoolrun(["--rescan", "1h", spool.root])
     try spool.drop("a", "url: \(server.url("/held"))\noutput: held\ntimeout: 1h\n")
     try await waitUntil("it is asked for") { !server.requests(for: "/held").isEmpty }
     // As while it looks at what stands at its output, for which there is no condition to wait for.
@@ -68,8 +86,7 @@ import Testing
     #expect(read(news, &bytes, bytes.count) < 0 && errno == EAGAIN, "nobody wrote there")
     #expect(spool.names("new") == ["a"])
     gate.open()
-    // With the next scan, a minute later, it would come too, but this test has not that patience.
-    try await waitUntil("it is done", timeout: .seconds(30)) { spool.names("files").contains("next") }
+    try await waitUntil("it is done") { spool.names("files").contains("next") }
     worker.send(signal: SIGTERM)
     _ = try await worker.result()
   }

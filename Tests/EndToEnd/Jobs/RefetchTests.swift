@@ -138,19 +138,24 @@ import Testing
 
   /// The receipt says what it was: another version is no repair.
   @Test func `a file that the server has changed leaves the old one as it is`() async throws {
-    let other = Array("another version, as long".utf8)
-    let first = Array("the first one of this ln".utf8)
-    let server = try ScriptedServer { request, reply in
-      try reply.respond("200 OK", body: request.nth == 1 ? first : other)
+    // A first mismatch is looked at again after 4 s: in the same run, where the machine stood still for so long.
+    for play in 1...5 {
+      let other = Array("another version, as long".utf8)
+      let first = Array("the first one of this ln".utf8)
+      let server = try ScriptedServer { request, reply in
+        try reply.respond("200 OK", body: request.nth == 1 ? first : other)
+      }
+      let scene = try Scene()
+      _ = try await scene.spoolrun("add", server.url("/a"))
+      _ = try await scene.spoolrun("--once")
+      try writeFile(scene.spool.path("files/a"), Array("damaged".utf8))
+      _ = try await scene.spoolrun("verify", "--refetch")
+      let run = try await scene.spoolrun("--once")
+      if play < 5, server.requests.count > 2 { continue }
+      #expect(try scene.spool.lastFailure("partial/a")["code"] == "mismatch-crc32", "\(run)")
+      #expect(try readFile(scene.spool.path("files/a")) == Array("damaged".utf8))
+      return
     }
-    let scene = try Scene()
-    _ = try await scene.spoolrun("add", server.url("/a"))
-    _ = try await scene.spoolrun("--once")
-    try writeFile(scene.spool.path("files/a"), Array("damaged".utf8))
-    _ = try await scene.spoolrun("verify", "--refetch")
-    let run = try await scene.spoolrun("--once")
-    #expect(try scene.spool.lastFailure("partial/a")["code"] == "mismatch-crc32", "\(run)")
-    #expect(try readFile(scene.spool.path("files/a")) == Array("damaged".utf8))
   }
 
   @Test func `archived receipts, and names that are taken`() async throws {

@@ -38,7 +38,10 @@ import Testing
   /// By hand or by command, while another job runs.
   @Test(arguments: ["hold a", "cancel a", "mv partial/a hold/", "rm partial/a"])
   func `what is held or cancelled while it waits does not count`(gesture: String) async throws {
-    let refusing = try simpleServer()
+    // Not due again before this test ends, however long it takes.
+    let refusing = try ScriptedServer { _, reply in
+      try reply.respond("503 Service Unavailable", ["Retry-After: 3600"], body: [])
+    }
     let gate = try Gate()
     let server = try halfwayServer(halfwayBody, gate: gate)
     let spool = try TemporarySpool()

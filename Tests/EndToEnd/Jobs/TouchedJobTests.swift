@@ -10,7 +10,7 @@ import Testing
     let server = try halfwayServer(halfwayBody, gate: gate)
     let spool = try TemporarySpool()
     try spool.drop("x", "\(server.url("/x"))\n\(patient)")
-    try spool.order("o", "url: \(server.url("/o"))\nevery: 1d\nentries: list\n")
+    try spool.order("o", "url: \(server.url("/o"))\nevery: 1d\nentries: list\n\(patient)")
     let worker = try startSpoolrun([spool.root])
     defer { worker.send(signal: SIGKILL) }
     try await waitUntil("both are under way") { server.requests.count == 2 }

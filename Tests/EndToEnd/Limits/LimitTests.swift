@@ -35,7 +35,7 @@ import Testing
 
   /// Without `--per-host`, a server gets as many transfers as bring more: a distant one bears more of them, one that
   /// refuses fewer.
-  @Test(.timeLimit(.minutes(5)), arguments: [false, true]) func asManyAsBringMore(refuses: Bool) async throws {
+  @Test(.timeLimit(.minutes(30)), arguments: [false, true]) func asManyAsBringMore(refuses: Bool) async throws {
     let gauge = Gauge()
     let body = [UInt8](repeating: 7, count: 10_000)
     let server = try ScriptedServer { _, reply in

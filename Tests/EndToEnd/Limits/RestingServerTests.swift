@@ -84,7 +84,7 @@ import Testing
       try reply.send(body[count...])
     }
     let spool = try TemporarySpool()
-    try spool.drop("big", "\(server.url("/big"))\n")
+    try spool.drop("big", "\(server.url("/big"))\n\(patient)")
     let first = try startSpoolrun([spool.root])
     try await waitUntil("much has come") { fileStatus(spool.path("partial/big.part"))?.st_size == 200_000 }
     first.send(signal: SIGTERM)
@@ -123,8 +123,12 @@ import Testing
   }
 
   /// A job of two mirrors, over several connections, and the server of the first.
-  private func dropForBoth(_ spool: TemporarySpool, _ busy: ScriptedServer) async throws -> ScriptedServer {
+  /// - Parameter gate: the other one waits for it before its second answer.
+  private func dropForBoth(
+    _ spool: TemporarySpool, _ busy: ScriptedServer, gate: Gate? = nil
+  ) async throws -> ScriptedServer {
     let other = try ScriptedServer { request, reply in
+      if request.nth > 1, let gate, !gate.isOpen { try reply.stall(until: gate) }
       let (start, end) = (request.rangeStart ?? 0, request.rangeEnd ?? halfwayBody.count - 1)
       let range = "Content-Range: bytes \(start)-\(end)/\(halfwayBody.count)"
       try reply.respond("206 Partial Content", ["ETag: \"1\"", range], body: halfwayBody[start...end])
@@ -150,9 +154,14 @@ import Testing
 
   /// One that refuses its last connection rests, and the job goes on with the others.
   @Test func `a mirror that refuses its last connection rests`() async throws {
-    let busy = try server(0, retryAfter: "600")
+    // Else the other one might bring all before this one is heard.
+    let isHeard = try Gate()
+    let busy = try ScriptedServer { _, reply in
+      try reply.respond("429 Too Many Requests", ["Retry-After: 600"], body: [])
+      isHeard.open()
+    }
     let spool = try TemporarySpool()
-    let other = try await dropForBoth(spool, busy)
+    let other = try await dropForBoth(spool, busy, gate: isHeard)
     let result = try await spoolrun("--once", "-v", "--chunk-size", "50k", spool.root)
     #expect(other.requests.count > 4)
     #expect(spool.names("done") == ["job"] && (1...2).contains(busy.requests.count), "\(result)")
@@ -313,7 +322,7 @@ import Testing
     let line = table.split(separator: "\n").first { $0.contains(" has rested ") } ?? ""
     #expect(
       line.contains(
-        /^127.0.0.1:[0-9]+ has rested for [0-9]s, and is asked again in [0-9ms]+ \(429, asked by the server\): 19 jobs$/
+        /^127.0.0.1:\d+ has rested for [0-9ms]+, and is asked again in [0-9ms]+ \(429, asked by the server\): 19 jobs$/
       ),
       "\(table)")
     let json = try await spoolrun("status", "--json", spool.root).output

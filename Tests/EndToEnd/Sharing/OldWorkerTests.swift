@@ -12,10 +12,14 @@ import Testing
   /// Leaves the file of a worker, which is this process.
   private func present(_ program: String, age: Int = 0) throws {
     if fileStatus(spool.path("workers")) == nil { try #require(mkdir(spool.path("workers"), 0o700) == 0) }
-    let file = spool.path("workers/elsewhere.\(getpid()).0000000a")
     try writeFile(file, Array("started: 2026-11-21T03:00:00Z program=\(program) mode=watch\nruns: 0\n".utf8))
     try setModificationTime(file, secondsFromNow: -age)
   }
+
+  private var file: String { spool.path("workers/elsewhere.\(getpid()).0000000a") }
+
+  /// It is alive, however long this test takes.
+  private func beat() throws { try setModificationTime(file, secondsFromNow: 0) }
 
   private func add(_ arguments: String...) async throws -> CommandResult {
     try await spoolrun(["add", "--spool", spool.root, "https://host.test/a"] + arguments)
@@ -27,12 +31,15 @@ import Testing
     #expect(result.status != .exited(0) && result.errors.contains("version 0.2"), "\(result)")
     try writeFile("\(list.path)/list", Array("https://host.test/b\nhttps://host.test/c\nhttps://host.test/d\n".utf8))
     let all = ["add", "--spool", spool.root, "--from", "\(list.path)/list"]
+    try beat()
     #expect(try await spoolrun(all + ["--encoded", "keep"]).status != .exited(0))
     let order = ["subscribe", "--spool", spool.root, "https://host.test/feed"]
     for new in [["--signature", "https://host.test/sig"], ["--entries", "file"]] {
+      try beat()
       #expect(try await spoolrun(order + new).status != .exited(0), "\(new)")
     }
     #expect(spool.names("new") == [] && spool.names("tmp") == [] && TestSupport.names(in: spool.path("standing")) == [])
+    try beat()
     #expect(try await add("--attempts", "2").status == .exited(0))
     #expect(try await spoolrun(all).status == .exited(0) && spool.names("new").count == 4)
     #expect(try await spoolrun(order).status == .exited(0))

@@ -62,6 +62,16 @@ import Testing
   /// The kernel closes the files of a killed worker one by one. Its successor may have the claim while the dead
   /// worker's lock on the data remains: it waits, instead of taking another name and fetching everything again.
   @Test func theDataOfADyingWorkerIsWaitedFor() async throws {
+    var plays = 1
+    while try await !isWaitedFor(within: .seconds(4)) {
+      plays += 1
+      try #require(plays < 10)
+    }
+  }
+
+  /// - Parameter most: below the 5 s for which a successor waits.
+  /// - Returns: false, without a judgement, if the machine stood still for longer.
+  private func isWaitedFor(within most: Duration) async throws -> Bool {
     let (spool, server, worker, gate) = try await startHalfway()
     worker.send(signal: SIGKILL)
     _ = try await worker.result()
@@ -73,16 +83,20 @@ import Testing
     let closings = inotify_init1(Int32(IN_NONBLOCK | IN_CLOEXEC))
     defer { close(closings) }
     try #require(inotify_add_watch(closings, spool.path("partial/a.part"), UInt32(IN_CLOSE_WRITE)) >= 0)
+    let began = ContinuousClock.now
     let successor = try startSpoolrun(["--once", spool.root])
     try await waitUntil("the successor opens the data, finds it locked, and closes it") {
       var event = [UInt8](repeating: 0, count: 64)
       return read(closings, &event, event.count) > 0
     }
     try #require(flock(lock, LOCK_UN) == 0)
+    let isInTime = ContinuousClock.now - began < most
     #expect(try await successor.result().status == .exited(0))
     #expect(spool.places(of: "a") == ["done/a"])
     #expect(try spool.payload("a") == halfwayBody)
+    guard isInTime else { return false }
     #expect(server.requests.last?.rangeStart ?? 0 > 0, "resumed: \(server.requests)")
+    return true
   }
 
   /// A signal that a broken lease sends would end a worker that does not ignore it (fcntl(2), F_SETLEASE).
@@ -117,9 +131,10 @@ import Testing
   @Test func anotherHostsClaimWhenItsLeaseEnds() async throws {
     let server = try simpleServer()
     let spool = try TemporarySpool()
+    // Before its last sign of life.
+    let began = ContinuousClock.now
     try writeFile(spool.path("tmp/a"), Array("\(server.url("/a"))\n".utf8))
     try spool.move("tmp/a", "cur/a:elsewhere.1.0000000a")
-    let began = ContinuousClock.now
     let worker = try startSpoolrun(["--lease", "5s", "--rescan", "1h", spool.root])
     defer { worker.send(signal: SIGKILL) }
     try await waitUntil("it is taken over") { spool.places(of: "a") == ["done/a"] }
@@ -191,7 +206,8 @@ import Testing
     #expect(try await worker.result().status == .exited(0))
     #expect(spool.places(of: "b") == ["done/b"])
     #expect(spool.places(of: "half") == ["new/half"] && other.requests(for: "/half").isEmpty)
-    close(writer)
+    // So that no process which another test starts has it any more.
+    whileNothingStarts { _ = close(writer) }
     #expect(try await spoolrun("--once", spool.root).status == .exited(0))
     #expect(spool.places(of: "half") == ["done/half"])
   }

@@ -74,7 +74,6 @@ import Testing
         return running
       }
       if all.contains("/suspect"), all.count > 1 { besides.withLock { $0.append(all) } }
-      defer { _ = running.withLock { $0.remove(request.target) } }
       switch request.target {
       case "/suspect":
         try spool.drop("late", "http://127.0.0.1:\(request.value("host")?.split(separator: ":").last ?? "")/late\n")
@@ -83,9 +82,11 @@ import Testing
       case "/late": break
       default: try reply.stall(until: gate)
       }
+      // Before its answer: the next request may come before this thread goes on.
+      running.withLock { _ = $0.remove(request.target) }
       try reply.respond("200 OK", body: [1])
     }
-    try leave("suspect", "\(server.url("/suspect"))\n", deaths: 2, in: spool, age: 1000)
+    try leave("suspect", "\(server.url("/suspect"))\n\(patient)", deaths: 2, in: spool, age: 1000)
     for name in ["a", "b"] { try spool.drop(name, "\(server.url("/\(name)"))\n\(patient)") }
     let worker = try startSpoolrun([spool.root])
     try await waitUntil("the others run") { running.withLock { $0 == ["/a", "/b"] } }
@@ -148,7 +149,15 @@ import Testing
   /// Where there are always others, it waits for a while, and not for ever.
   @Test(arguments: [1, 2])
   func aStreamOfOthersDoesNotStarveIt(deaths: Int) async throws {
-    let most = 5000
+    var index = 0
+    // On a busy machine the time for which it waits is over before two others are done.
+    for play in 0..<6 where index < 2 { index = try await othersBeforeIt(deaths, probation: 500 << play) }
+    #expect(index > 1)
+  }
+
+  /// - Parameter probation: in milliseconds.
+  private func othersBeforeIt(_ deaths: Int, probation: Int) async throws -> Int {
+    let most = 10 * probation
     let spool = try TemporarySpool()
     let server = try ScriptedServer { request, reply in
       let number = Int(request.target.dropFirst()) ?? most
@@ -161,10 +170,11 @@ import Testing
     }
     try leave("suspect", "\(server.url("/suspect"))\n", deaths: deaths, in: spool, age: 1000)
     for number in 1...2 { try spool.drop("\(number)", "\(server.url("/\(number)"))\n") }
-    let result = try await rig(spool, "probation=500", "jobs=1").result()
+    let result = try await rig(spool, "probation=\(probation)", "jobs=1").result()
     #expect(result.status == .exited(0), "\(result)")
     let targets = server.requests.map(\.target)
     let index = try #require(targets.firstIndex(of: "/suspect"))
-    #expect(index > 1 && targets.count < most, "it came after \(index) of \(targets.count)")
+    #expect(targets.count < most, "it came after \(index) of \(targets.count)")
+    return index
   }
 }

@@ -112,8 +112,9 @@ import Testing
     for gesture in ["hold", "cancel"] {
       let spool = try TemporarySpool()
       try spool.order("pod", "url: \(server.url("/list"))\nevery: 1s\ntimeout: 1h\n")
+      let earlier = server.requests.count
       let worker = try startSpoolrun(["-v", spool.root])
-      try await waitUntil("it is looked at") { spool.names("cur").count == 1 && !server.requests.isEmpty }
+      try await waitUntil("it is looked at") { spool.names("cur").count == 1 && server.requests.count > earlier }
       let running = try await command(spool, "status").output
       #expect(running.contains("pod  checking, never checked"), "\(running)")
       #expect(try await command(spool, gesture, "pod").status == .exited(0))

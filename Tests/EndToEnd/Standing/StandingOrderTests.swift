@@ -16,6 +16,10 @@ import Testing
     }
     server.put(podcast(2...5))
     try await waitUntil("two more") { spool.payloads == ["pods/3.mp3", "pods/4.mp3", "pods/5.mp3"] }
+    // The jobs come before the record of them.
+    try await waitUntil("the check is recorded") {
+      (try? spool.lines("standing/pod"))?.contains { $0.key == "checked" && $0["entries"] == "4" } == true
+    }
     worker.send(signal: SIGTERM)
     let result = try await worker.result()
     #expect([.exited(0), .exited(75)].contains(result.status), "\(result)")

@@ -24,7 +24,11 @@ import Testing
     for number in 1...200 { try scene.spool.drop("many\(number)", scene.server.url("/many\(number)") + "\n") }
     try writeFile(scene.spool.path("hold/held"), Array("\(scene.server.url("/held"))\n".utf8))
     rename(scene.spool.path("hold/held"), scene.spool.path("new/held"))
-    try writeFile(scene.spool.path("partial/late"), Array("\(scene.server.url("/late"))\n".utf8))
+    // Written elsewhere: what is in partial/ is taken for whole. It is due when it is touched.
+    try writeFile(scene.spool.path("hold/late"), Array("\(scene.server.url("/late"))\n".utf8))
+    try setModificationTime(scene.spool.path("hold/late"), secondsFromNow: 5000)
+    try scene.spool.move("hold/late", "partial/late")
+    try scene.spool.makeDue("late")
     try await waitUntil("all are done") {
       ["held", "late"].allSatisfy(scene.isDone)
         && scene.spool.names("done").filter { $0.hasPrefix("many") }.count == 200

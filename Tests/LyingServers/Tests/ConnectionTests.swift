@@ -41,7 +41,7 @@ import TestSupport
     let spool = try TemporarySpool()
     for number in 1...width {
       let path = "/data\(number)"
-      try spool.drop("job\(number)", "url: \(overTLS ? front.url(path) : server.url(path))\ntimeout: 30s\n")
+      try spool.drop("job\(number)", "url: \(overTLS ? front.url(path) : server.url(path))\ntimeout: 2m\n")
     }
     let result = try await spoolrun(
       "--once", "--per-host", "\(width)", "--cacert", authority.authority, spool.root)

@@ -78,14 +78,20 @@ import TestSupport
 
   /// Nothing in the answers tells; the declared checksum does.
   @Test func changesUnderOneETag() async throws {
-    let server = try changingServer(Origin(bytes: LargeFile.bytes), after: 5)
-    let spool = try TemporarySpool()
-    try spool.drop("job", "url: \(server.url("/data"))\ncrc32: \(hex8(independentCRC32(LargeFile.bytes)))\n")
-    #expect(try await LargeFile.fetch(spool, "--connections", "4").status == .exited(75))
-    #expect(try spool.lines("partial/job").last { $0.key == "failed" }?["code"] == "mismatch-crc32")
-    #expect(spool.payloads == [])
-    try spool.makeDue("job")
-    let result = try await LargeFile.fetch(spool, "--connections", "4")
-    #expect(try LargeFile.isPublished(LargeFile.bytes, spool), "\(result)")
+    // A first mismatch is looked at again after 4 s: in the same run, where the machine stood still for so long.
+    for play in 1...5 {
+      let server = try changingServer(Origin(bytes: LargeFile.bytes), after: 5)
+      let spool = try TemporarySpool()
+      try spool.drop("job", "url: \(server.url("/data"))\ncrc32: \(hex8(independentCRC32(LargeFile.bytes)))\n")
+      let first = try await LargeFile.fetch(spool, "--connections", "4")
+      if play < 5, spool.places(of: "job") == ["done/job"] { continue }
+      #expect(first.status == .exited(75), "\(first)")
+      #expect(try spool.lines("partial/job").last { $0.key == "failed" }?["code"] == "mismatch-crc32")
+      #expect(spool.payloads == [])
+      try spool.makeDue("job")
+      let result = try await LargeFile.fetch(spool, "--connections", "4")
+      #expect(try LargeFile.isPublished(LargeFile.bytes, spool), "\(result)")
+      return
+    }
   }
 }

@@ -48,12 +48,7 @@ struct NginxTests {
   /// Killed in the middle, the next run takes the claim over at once and asks for the rest.
   @Test(arguments: NginxRig.Scheme.allCases)
   func resumesAfterKill(_ scheme: NginxRig.Scheme) async throws {
-    try await withRig { rig, authority in
-      try rig.publish("data.bin", Self.data)
-      let spool = try TemporarySpool()
-      try spool.drop("job", "url: \(rig.url(scheme, "/slow/data.bin"))\n")
-      let held = try await killInTheMiddle(spool, authority)
-
+    try await withKilled(scheme) { rig, authority, spool, held in
       let result = try await spoolrun("--once", "--cacert", authority.authority, spool.root)
       #expect(result.status == .exited(0), "\(result)")
       #expect(try isPayload("data.bin", of: spool, Self.data))
@@ -65,19 +60,13 @@ struct NginxTests {
       #expect(resumed.first?.range == "bytes=\(start)-")
       #expect(resumed.first?.bodyBytes == Self.data.count - start)
       #expect(resumed.first?.contentRange == "bytes \(start)-\(Self.data.count - 1)/\(Self.data.count)")
-      // What nginx had handed to the kernel when the worker died is lost; at 1 MiB a second that is little.
-      let total = log.map(\.bodyBytes).reduce(0, +)
-      #expect(total <= Self.data.count + 3 << 20, "fetched \(total) bytes in all")
+      #expect(log.count == 2, "\(log)")
     }
   }
 
   @Test(arguments: [NginxRig.Scheme.http, .https])
   func changedInBetween(_ scheme: NginxRig.Scheme) async throws {
-    try await withRig { rig, authority in
-      try rig.publish("data.bin", Self.data, secondsAgo: 7200)
-      let spool = try TemporarySpool()
-      try spool.drop("job", "url: \(rig.url(scheme, "/slow/data.bin"))\n")
-      let held = try await killInTheMiddle(spool, authority)
+    try await withKilled(scheme) { rig, authority, spool, held in
       let newer = large(previous, count: 600)
       try rig.publish("data.bin", newer)
 
@@ -111,8 +100,24 @@ struct NginxTests {
     }
   }
 
-  /// Starts a worker, kills it when some data is there, and returns how much the dead worker left.
-  private func killInTheMiddle(_ spool: TemporarySpool, _ authority: CertificateAuthority) async throws -> Int {
+  /// With a job whose worker was killed in the middle, and how much that has left. The file is two hours old.
+  private func withKilled(
+    _ scheme: NginxRig.Scheme, _ body: (NginxRig, CertificateAuthority, TemporarySpool, Int) async throws -> Void
+  ) async throws {
+    // Where the machine stands still, the kill may come too late.
+    for _ in 1...10 {
+      let authority = try await CertificateAuthority()
+      let rig = try await NginxRig(authority: authority)
+      try rig.publish("data.bin", Self.data, secondsAgo: 7200)
+      let spool = try TemporarySpool()
+      try spool.drop("job", "url: \(rig.url(scheme, "/slow/data.bin"))\n")
+      if let held = try await killInTheMiddle(spool, authority) { return try await body(rig, authority, spool, held) }
+    }
+    throw TestSupportError("the worker has ended by itself, ten times")
+  }
+
+  /// Starts a worker, kills it when some data is there, and returns how much the dead worker left; nil if it was done.
+  private func killInTheMiddle(_ spool: TemporarySpool, _ authority: CertificateAuthority) async throws -> Int? {
     let worker = try startSpoolrun([
       "run", "--once", "--cacert", authority.authority, spool.root,
     ])
@@ -122,13 +127,12 @@ struct NginxTests {
       return worker.isFinished
     }
     let result = try await worker.result()
+    let held = Int(fileStatus(data)?.st_size ?? 0)
+    if held >= Self.data.count || !spool.payloads.isEmpty { return nil }
     guard result.status == .killed(signal: SIGKILL) else {
       throw TestSupportError("ended by itself: \(result)\n\(spool.listing(of: "job"))")
     }
     #expect(spool.places(of: "job").first?.hasPrefix("cur/job:") == true, "\(spool.listing(of: "job"))")
-    #expect(spool.payloads == [])
-    let held = Int(fileStatus(data)?.st_size ?? 0)
-    #expect(held < Self.data.count)
     return held
   }
 

