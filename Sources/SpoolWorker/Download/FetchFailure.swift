@@ -113,9 +113,6 @@ extension Response.Refusal {
 }
 
 extension Failure {
-  /// Whether the status may be about the Range, not about the file (RFC 9110 sections 15.5.1 and 15.6.2).
-  var refusesRanges: Bool { [400, 501].contains(status) }
-
   /// The job's failure for a refusal.
   /// - Parameter mayPass: whether a later attempt may get the file.
   init(_ refusal: Response.Refusal, from url: URLParts, mayPass: Bool) {

@@ -21,9 +21,9 @@ struct FetchPolicy {
     case again(ResponseVerdict.Change, String)
     /// The body was complete, but the file was not.
     case ended
-    /// What else can be tried depends on the request: its range and If-Range, and the address family of its connection;
-    /// nil if there was none, or if the URL contains the address.
-    case failed(Failure, ResumePlan = .fresh, family: FetchRequest.AddressFamily? = nil)
+    /// What else can be tried depends on the request: whether it had an If-Range, and the address family of its
+    /// connection; nil if there was none, or if the URL contains the address.
+    case failed(Failure, wasConditional: Bool = false, family: FetchRequest.AddressFamily? = nil)
   }
 
   /// The state of the data after a request.
@@ -80,18 +80,18 @@ struct FetchPolicy {
     case .ended:
       if !note(progress) {
         return try fallBack(
-          Failure(.shortBody, "\(host) ended the body at \(progress.length) bytes"), progress, .fresh, nil)
+          Failure(.shortBody, "\(host) ended the body at \(progress.length) bytes"), progress, false, nil)
       }
       guard !smallSteps.areTooMany else {
         // Not `short-body`, which would be retried at once.
         throw Failure(.badResponse, "\(host) sent next to nothing \(smallSteps.count) times in a row")
       }
       return nil
-    case .failed(let failure, let plan, let family):
+    case .failed(let failure, let wasConditional, let family):
       let hasMore = note(progress, isStall: failure.code == .stalled)
       if smallSteps.areTooMany || failure.code.isOfAllServers { throw failure }
       if hasMore, failure.code.isCut { return ("interrupted", Self.facts(failure, progress)) }
-      return try fallBack(failure, progress, plan, family)
+      return try fallBack(failure, progress, wasConditional, family)
     }
   }
 
@@ -152,7 +152,6 @@ struct FetchPolicy {
   private enum Fallback: String {
     case freshConnection = "a fresh connection"
     case unconditional = "no If-Range"
-    case whole = "no range"
     case otherFamily = "the other address family"
   }
 
@@ -162,19 +161,15 @@ struct FetchPolicy {
   }
 
   private mutating func fallBack(
-    _ failure: Failure, _ progress: Progress, _ plan: ResumePlan, _ family: FetchRequest.AddressFamily?
+    _ failure: Failure, _ progress: Progress, _ wasConditional: Bool, _ family: FetchRequest.AddressFamily?
   ) throws(Failure) -> (event: String, facts: Fields) {
-    let fallbacks = Self.fallbacks(after: failure, plan, manner.family == .any ? family : nil)
+    let fallbacks = Self.fallbacks(after: failure, wasConditional, manner.family == .any ? family : nil)
     for fallback in fallbacks where !tried.contains(fallback) {
       tried.append(fallback)
       answered = failure
       switch fallback {
       case .freshConnection: manner.isOnFreshConnection = true
       case .unconditional: manner.isConditional = false
-      case .whole:
-        // Also for the requests that follow.
-        uselessAnswers = Self.mostUselessAnswers
-        (manner.isWhole, manner.connections) = (true, 1)
       case .otherFamily: manner.family = family == .ipv6 ? .ipv4 : .ipv6
       }
       return ("other-way", Self.facts(failure, progress, way: fallback))
@@ -188,7 +183,7 @@ struct FetchPolicy {
   /// In the order of their cost.
   /// - Parameter family: the one beside which there may be another.
   private static func fallbacks(
-    after failure: Failure, _ plan: ResumePlan, _ family: FetchRequest.AddressFamily?
+    after failure: Failure, _ wasConditional: Bool, _ family: FetchRequest.AddressFamily?
   ) -> [Fallback] {
     // The server asks for no request before its time.
     if failure.retryAfter != nil { return [] }
@@ -197,9 +192,7 @@ struct FetchPolicy {
     case .connection: return [.freshConnection] + other
     case .addressFamily: return other
     // Some servers and the proxies in front of them fail on the field.
-    case .request:
-      let unconditional: [Fallback] = plan.ifRange != nil && refusesTheForm(failure.status) ? [.unconditional] : []
-      return unconditional + (!plan.isForWhole && failure.refusesRanges ? [.whole] : [])
+    case .request: return wasConditional && refusesTheForm(failure.status) ? [.unconditional] : []
     case nil: return []
     }
   }

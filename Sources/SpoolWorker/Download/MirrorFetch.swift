@@ -142,7 +142,7 @@ internal import Transfer
 
   private func failed(_ failure: Failure, _ plan: ResumePlan, _ result: FetchResult) -> FetchPolicy.Outcome {
     .failed(
-      failure, plan,
+      failure, wasConditional: plan.ifRange != nil,
       family: mirror.isAddress || options.network.addressFamily != .any ? nil : result.addressFamily)
   }
 
@@ -184,12 +184,6 @@ internal import Transfer
     // the job's `size:` decides.
     let declared = endsUnannounced || sink.statedEnd != nil ? data.request.expected.size : nil
     guard let size = data.version?.size ?? declared ?? sink.statedEnd else {
-      if ending == .connection, data.position < data.knownLength {
-        sink.noteEnd(isBroken: true)
-        let known = data.knownLength
-        return .failed(
-          Failure(.shortBody, "\(mirror.parts.host) closed at \(data.position) of at least \(known) bytes"))
-      }
       data.isLengthUnproven =
         endsUnannounced && ending != .reply && !data.request.expected.provesContent
         && data.request.expected.checkedDigests(of: data.version).isEmpty
@@ -263,9 +257,7 @@ internal import Transfer
     case .whole: break
     case .stopped: throw JobStop.cancelled
     case .failed(let failure as Failure):
-      // Whoever has sent a range is not asked for the whole.
-      let plan = ResumePlan(offset: 0, ifRange: manner.isConditional ? data.version?.ifRange : nil)
-      return try next(.failed(failure, plan))
+      return try next(.failed(failure, wasConditional: manner.isConditional && data.version?.ifRange != nil))
     case .failed(let error): throw error
     case .again(let change, let reason): return try next(.again(change, reason))
     }

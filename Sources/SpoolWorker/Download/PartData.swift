@@ -263,11 +263,6 @@ final class PartData {
   var length: UInt64 { growing.length + UInt64(pending.count) }
   /// The digests are so far behind that more bytes would have to wait for them.
   var isFull: Bool { growing.isFull }
-  /// Bytes that came of the version of the growing data, also before it.
-  var knownLength: UInt64 {
-    guard let version, let keptVersion, keptVersion.isSame(as: version) else { return length }
-    return max(length, part.length)
-  }
   /// Bytes of the longer of the data and the new data beside it.
   var dataLength: UInt64 { max(part.length, growing.length) }
 

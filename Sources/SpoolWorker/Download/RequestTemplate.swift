@@ -63,7 +63,7 @@ extension FetchRequest {
 
   func asking(for plan: ResumePlan, _ manner: FetchPolicy.Manner) -> FetchRequest {
     var request = self
-    request.rangeStart = plan.isForWhole ? nil : plan.offset
+    request.rangeStart = plan.offset > 0 || plan.last != nil ? plan.offset : nil
     (request.rangeEnd, request.ifRange) = (plan.last, plan.ifRange)
     request.needsFreshConnection = manner.isOnFreshConnection
     request.addressFamily = manner.family

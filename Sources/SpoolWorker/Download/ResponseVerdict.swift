@@ -16,8 +16,6 @@ package struct ResumePlan: Equatable {
 
   package static let fresh = ResumePlan(offset: 0, ifRange: nil)
 
-  var isForWhole: Bool { offset == 0 && last == nil }
-
   /// - Parameter mirror: the number of the job's URL to request, counted from 1.
   /// - Parameter hasDigest: whether the job declares a digest, which would show a splice.
   package static func decide(length: UInt64, version: RemoteVersion?, mirror: Int, hasDigest: Bool) -> ResumePlan {
@@ -119,6 +117,7 @@ private struct Judge {
   }
   private var host: String { asked.url.host }
   private var plan: ResumePlan { asked.plan }
+  private var isForWhole: Bool { plan.offset == 0 && plan.last == nil }
   /// Another resource than that of the data answered, and may continue it: a declared digest proves the whole.
   private var joinsOther: Bool {
     asked.hasDigest && !asked.isAlone && asked.version.map { !$0.isComparable(with: answer) } ?? false
@@ -128,9 +127,9 @@ private struct Judge {
     switch response.content {
     case .whole: isOfType ? whole : otherType
     case .range where !isOfType: otherType
-    case .range where plan.isForWhole && response.isWhole: whole
-    case .range, .unknownRange: plan.isForWhole ? unasked : part
-    case .nothingThere where plan.isForWhole: unasked
+    case .range where isForWhole && response.isWhole: whole
+    case .range, .unknownRange: isForWhole ? unasked : part
+    case .nothingThere where isForWhole: unasked
     case .nothingThere where plan.offset == 0: .again(.askUnbounded, "416 for a range from 0")
     case .nothingThere(let size): nothingThere(size)
     case .refused(let reason): refusal(reason)
@@ -208,15 +207,12 @@ private struct Judge {
     if data.ifRange == nil, !asked.hasDigest { return .replace(whole, .dropped) }
     guard data.isComparable(with: whole) else { return .replace(whole, .kept) }
     guard let validator = data.ifRange, validator == whole.ifRange else { return .replace(whole, .dropped) }
-    var whole = whole
-    // Such an end proves nothing against what came of the version before.
-    let mayBeCut = response.ending == .connection && whole.size == nil
-    if mayBeCut, data.coding == whole.coding { whole.size = data.size }
     if plan.offset == 0 { return plan.comparesWhole ? .append(whole) : .replace(whole, .kept) }
     // The same version, but not the range: this server does not support If-Range. Take it from 0 now, and omit If-Range
     // next time.
+    var whole = whole
     whole.ignoresIfRange = plan.ifRange != nil
-    return .replace(whole, mayBeCut && whole.size == nil ? .kept : .dropped)
+    return .replace(whole, .dropped)
   }
 
   // MARK: A part
@@ -384,11 +380,6 @@ extension RemoteVersion {
       mirror: mirror, size: nil, etag: response.etag,
       modified: response.isLastModifiedStrong ? response.lastModified : nil, resource: Resource(response.url),
       type: response.mediaType, stated: Digests(response.digests))
-  }
-
-  /// Whether both are the same bytes, by their validators.
-  func isSame(as answer: RemoteVersion) -> Bool {
-    ifRange != nil && ifRange?.exact == answer.ifRange?.exact && coding == answer.coding && isComparable(with: answer)
   }
 
   /// For a person. Of a secret path it has a digest.

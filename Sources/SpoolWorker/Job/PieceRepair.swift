@@ -54,9 +54,10 @@ internal import Transfer
       return []
     }
     let others = failures.filter { $0.code != .badResponse && !$0.refusesRanges }
-    // No mirror sends a part of the file, so the next request is for all that follows.
+    // No mirror sends a part of the file, so the next request is for all that follows. A mirror that refuses a range
+    // would refuse that as well.
     if !hasParts, others.count < failures.count, others.allSatisfy(\.isServerAway) {
-      try await data.cutBack(to: range(left[0]).lowerBound)
+      try await data.cutBack(to: failures.contains(where: \.refusesRanges) ? 0 : range(left[0]).lowerBound)
     }
     let reason = "\(left.count) pieces are wrong, the first of them piece \(left[0] + 1) of \(list.count)"
     return [Failure(.wrongPiece, reason)] + others
@@ -104,6 +105,11 @@ internal import Transfer
     }
     return servers.judged(failure, isOfOther: result.isOfOtherServer, of: attempt, mirror, data.claim, patience)
   }
+}
+
+extension Failure {
+  /// Whether the status is about the request, not about the file (RFC 9110 sections 15.5.1 and 15.6.2).
+  fileprivate var refusesRanges: Bool { [400, 501].contains(status) }
 }
 
 /// Puts the bytes of one piece in their place. Called on libcurl's thread, which is the loop's.

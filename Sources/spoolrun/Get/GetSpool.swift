@@ -149,7 +149,7 @@ private final class SharedLock {
   /// Waits for a command that has it for itself, as one that ends may for a moment.
   init(of spool: Spool) {
     file = open(spool.location, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
-    for _ in 0..<500 {
+    for _ in 0..<6000 {
       if flock(file, LOCK_SH | LOCK_NB) == 0 || errno != EAGAIN { break }
       Host.current.wait(milliseconds: 10)
     }

@@ -101,46 +101,6 @@ import Testing
     #expect(try spool.payload("data") == Self.file, "\(result)\n\((server.requests + other.requests).map(ask))")
   }
 
-  /// The end of a connection is no end of the file where more of the same version came before.
-  @Test(arguments: [true, false]) func anEarlyCloseProvesNoEnd(isLast: Bool) async throws {
-    let server = try ScriptedServer { request, reply in
-      if request.nth == 1 {
-        try reply.head("200 OK", ["ETag: \(v1)", "Transfer-Encoding: chunked"])
-        try reply.send("\(String(Self.file.count, radix: 16))\r\n")
-        try reply.send(Self.file.prefix(900_000))
-        return try reply.finish()
-      }
-      try reply.head("200 OK", ["ETag: \(v1)", "Connection: close"])
-      try reply.send(isLast || request.nth == 2 ? Self.file.prefix(500_000) : Self.file[...])
-      try reply.finish()
-    }
-    let spool = try TemporarySpool()
-    try spool.drop("job", "\(server.url("/data"))\n")
-    let result = try await spoolrun("--once", spool.root)
-    guard isLast else {
-      #expect(try spool.payload("data") == Self.file, "\(result)\n\(server.requests.map(ask))")
-      return
-    }
-    #expect(result.status == .exited(75) && spool.payloads == [], "\(result)")
-    #expect(try spool.lastFailure("partial/job")["code"] == "short-body")
-    #expect(spool.length("partial/job.part") == 900_000)
-  }
-
-  /// What is known of the size still counts.
-  @Test(arguments: [3000, 8000]) func anEarlyCloseOfAFileOfKnownSizeProvesNoEnd(count: Int) async throws {
-    let server = try ScriptedServer { _, reply in
-      try reply.head("200 OK", ["ETag: \(v1)", "Connection: close"])
-      try reply.send(payload.prefix(count))
-      try reply.finish()
-    }
-    let spool = try TemporarySpool()
-    try spool.addPartial(
-      "job", job: "url: \(server.url("/data"))\n", facts: .strong, part: Array(payload.prefix(6000)))
-    let result = try await spoolrun("--once", spool.root)
-    #expect(result.status == .exited(75) && spool.payloads == [], "\(result)")
-    #expect(try spool.lastFailure("partial/job")["code"] == "short-body")
-  }
-
   /// The server breaks off at the same place with the same junk.
   @Test func anAnswerThatEndsAlikeConfirmsNothing() async throws {
     let server = try Self.server(.errorPage, breaks: 2, good: 1000)

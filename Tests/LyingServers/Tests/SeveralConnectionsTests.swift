@@ -84,12 +84,6 @@ import TestSupport
           try reply.respond("416 Range Not Satisfiable", body: [])
         }
       }, asks: ["range 0-16383", "plain"]),
-    OnlyOne(
-      testDescription: "501 for a first range",
-      script: { request, reply in
-        if request.rangeStart != nil { return try reply.respond("501 Not Implemented", body: []) }
-        try Origin(bytes: LargeFile.bytes).answer(request, reply)
-      }, asks: ["range 0-16383", "plain"]),
   ]
 
   @Test(arguments: serversForOne)

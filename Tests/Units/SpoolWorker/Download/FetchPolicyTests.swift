@@ -79,20 +79,6 @@ import Transfer
     #expect(throws: Failure.self) { for length in 151...999 { _ = try piece(UInt64(length)) } }
   }
 
-  @Test func afterARefusedRangeTheWholeIsAskedForOnce() throws {
-    var policy = FetchPolicy(host: "h", connections: 4, from: nothing)
-    let (refused, plan) = (Failure(.http, "no", status: 400), ResumePlan(offset: 5, ifRange: "\"v1\""))
-    _ = try policy.after(.failed(refused, plan), nothing)
-    #expect(!policy.manner.isConditional && !policy.manner.isWhole)
-    _ = try policy.after(.failed(refused, ResumePlan(offset: 5, ifRange: nil)), nothing)
-    #expect(policy.manner.isWhole && policy.manner.connections == 1)
-    let begun = FetchPolicy.Progress(length: 100_000, generation: 0)
-    _ = try policy.after(.failed(Failure(.cut, "broken off")), begun)
-    #expect(policy.manner.isWhole, "also from then on")
-    let failure = #expect(throws: Failure.self) { try policy.after(.failed(refused), begun) }
-    #expect(failure?.status == 400 && failure?.tried == "no If-Range, no range")
-  }
-
   @Test func decodingIsAskedForOverOneConnection() throws {
     var policy = FetchPolicy(host: "h", connections: 4, from: nothing)
     _ = try policy.after(.again(.askDecoded, "gzip"), nothing)
