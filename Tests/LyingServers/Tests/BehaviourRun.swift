@@ -9,7 +9,7 @@ extension Behaviour: CustomTestStringConvertible {
 }
 
 /// Processes of these tests at a time: some measure time-outs of a second, and two cores are all there is.
-let slots = Slots(3)
+let slots = Slots(10)
 
 /// One job for each length of data that tells the cases apart: not begun at all, nothing yet, one byte, the
 /// edges of a page, all but one byte, all, and one byte too many.
