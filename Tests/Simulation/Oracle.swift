@@ -31,7 +31,7 @@ final class Oracle {
       if world.disk.hostOfLocks != nil, isArrival { return }
       // It was rejected after 10 s without a change, where nothing shows who writes.
       if let failed = directory(.failed), failed.entries.values.contains(where: { $0.inode === inode }) {
-        if world.currentName.hasPrefix("writer") { late.insert(inode.number) }
+        if world.currentName.hasPrefix("writer"), let id = Int(world.currentName.dropFirst(7)) { late.insert(id) }
       }
       if offset < inode.bytes.count, let id = Self.id(in: inode.bytes) { blame(id, "has a line that was overwritten") }
     }
@@ -129,8 +129,8 @@ final class Oracle {
     spool.entries[Array(directory.rawValue.utf8)]?.inode
   }
 
-  /// The files that a writer went on with when they were in `failed/`.
-  private var late: Set<UInt64> = []
+  /// The jobs whose writers went on with their files when those were in `failed/`.
+  private var late: Set<Int> = []
 
   /// The files of jobs that a person has put into `hold/`.
   private var held: Set<UInt64> = []
@@ -414,7 +414,7 @@ final class Oracle {
       let isAtEnd = isTorn || found.allSatisfy { $0.place.hasPrefix("done/") || $0.place.hasPrefix("failed/") }
       // A power cut may tear the first line of a journal, and then nobody can tell who wrote it.
       if world.boots == 1, let inode = found.first.flatMap({ file(at: $0.place) }),
-        !late.contains(inode.number), inode.bytes.firstRange(of: Array("code=malformed".utf8)) != nil
+        !late.contains(id), inode.bytes.firstRange(of: Array("code=malformed".utf8)) != nil
       {
         blame(id, "was rejected")
       }

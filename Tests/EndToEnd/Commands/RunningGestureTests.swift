@@ -4,9 +4,9 @@ import Testing
 
 /// Gestures on jobs that a worker has in its hands: by command, and by the `mv` and `rm` that the command stands for.
 @Suite struct RunningGestureTests {
-  /// Within a second, and more where others have the processor. A pass over the spool comes after 60 s, and the silence
-  /// of the server ends nothing before an hour is over.
-  private static let soon = Duration.seconds(50)
+  /// Within a second, and more where others have the processor. A heartbeat comes after 30 s, a pass over the spool
+  /// after 60, and the silence of the server ends nothing before an hour is over.
+  private static let soon = Duration.seconds(25)
 
   @Test(.timeLimit(.minutes(30)), arguments: ["$spoolrun hold big", "mv cur/big:* hold/big"])
   func `hold stops a transfer within a second; released, it goes on`(gesture: String) async throws {

@@ -56,6 +56,7 @@ import Testing
     #expect(record["reason"]?.contains("127.0.0.1:\(proxy.port) answered 503") == true)
     // Behind these, those of another attempt, where the run stood still for as long as the hosts rest.
     #expect(proxy.requests.map(\.target).prefix(2) == ["h.invalid:443", "other.invalid:443"])
+    #expect([2, 4, 6].contains(proxy.requests.count))
   }
 
   /// 407 from a server that is no proxy is its own.

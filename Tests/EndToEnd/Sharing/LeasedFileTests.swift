@@ -32,7 +32,7 @@ import Testing
     func succeeds(_ arguments: String...) async throws {
       try leaseAnew()
       let result = try await spoolrun(arguments)
-      #expect(result.status == .exited(0), "\(arguments): \(result)")
+      #expect(result.status == .exited(0) && result.duration < .seconds(40), "\(arguments): \(result)")
     }
     try await succeeds("report", "--output", spool.path("report.html"), spool.root)
     try await succeeds("status", "--metrics", spool.root)
