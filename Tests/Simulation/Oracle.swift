@@ -30,8 +30,10 @@ final class Oracle {
       let isArrival = ["requeued:", "urgent:"].contains { bytes.starts(with: $0.utf8) }
       if world.disk.hostOfLocks != nil, isArrival { return }
       // It was rejected after 10 s without a change, where nothing shows who writes.
-      if let failed = directory(.failed), failed.entries.values.contains(where: { $0.inode === inode }) {
-        if world.currentName.hasPrefix("writer"), let id = Int(world.currentName.dropFirst(7)) { late.insert(id) }
+      if world.currentName.hasPrefix("writer"), let id = Int(world.currentName.dropFirst(7)),
+        directory(.failed)?.entries.values.contains(where: { $0.inode === inode }) ?? false
+      {
+        late.insert(id)
       }
       if offset < inode.bytes.count, let id = Self.id(in: inode.bytes) { blame(id, "has a line that was overwritten") }
     }
@@ -384,6 +386,7 @@ final class Oracle {
     withdrawing = dead.map { (dead) in withdrawing.filter { $0.key != dead.name } } ?? [:]
   }
   private var halved: Set<Int> = []
+  /// The jobs whose new text was replaced before the command that gave it could undo that.
   private var overtaken: Set<Int> = []
   /// The file to which each process has just given another one's name by an exchange.
   private var given: [String: UInt64] = [:]

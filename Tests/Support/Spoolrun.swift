@@ -33,3 +33,18 @@ package func runInTerminal(
 ) async throws -> CommandResult {
   try await run(["/usr/bin/script", "-qec", line, "/dev/null"], environment: environment)
 }
+
+/// The same before a server that sends the rest when the gate opens: as soon as the terminal has what is waited for,
+/// however long the program stands still before it draws.
+package func runInTerminal(
+  _ line: String, environment: [String: String], open gate: Gate, when isShown: @escaping @Sendable (String) -> Bool
+) async throws -> CommandResult {
+  let here = try TemporaryDirectory()
+  defer { withExtendedLifetime(here) {} }
+  let screen = "\(here.path)/screen"
+  let session = try RunningCommand(["/usr/bin/script", "-qefc", line, screen], environment: environment)
+  @Sendable func shown() -> String { (try? readFile(screen)).map { String(decoding: $0, as: UTF8.self) } ?? "" }
+  try await waitUntil("it is shown") { session.isFinished || isShown(shown()) }
+  gate.open()
+  return try await session.result()
+}

@@ -413,13 +413,9 @@ import Testing
     let server = try halfwayServer([UInt8](repeating: 0x78, count: 60_000), gate: gate)
     let variables = testEnvironment.merging(environment) { $1 }.merging(["TERM": "xterm"]) { $1 }
     let command = try "\(productPath("spoolrun")) get --timeout 1h \(server.url("/slow.bin"))"
-    let screen = "\(home.path)/screen"
-    let session = try RunningCommand(
-      ["/usr/bin/script", "-qefc", "stty cols 60 rows 20; cd \(here); \(command)", screen], environment: variables)
-    @Sendable func shown() -> String { (try? readFile(screen)).map { latin1($0) } ?? "" }
-    try await waitUntil("the bar is there") { session.isFinished || shown().contains("=>") }
-    gate.open()
-    let result = try await session.result()
+    let result = try await runInTerminal(
+      "stty cols 60 rows 20; cd \(here); \(command)", environment: variables, open: gate
+    ) { $0.contains("=>") }
     #expect(
       result.status == .exited(0) && result.output.contains("slow.bin ") && result.output.contains("=>"), "\(result)")
     let end = /spoolrun: slow\.bin: \u{1B}\[32mdone\u{1B}\[0m \(58\.6K in [0-9.ms]+(, [0-9.KMB]+\/s)?\)\r\n/

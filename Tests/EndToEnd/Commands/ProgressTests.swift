@@ -10,33 +10,26 @@ import Testing
 
   /// Runs the spool with a terminal of 60 columns on all three descriptors, as script(1) gives it; what it wrote there.
   private func runInTerminal(_ options: String, environment: [String: String] = [:]) async throws -> String {
-    var variables = testEnvironment
-    variables["TERM"] = "xterm"
-    variables.merge(environment) { $1 }
-    let command = try "stty cols 60 rows 20; \(productPath("spoolrun")) --once \(options) \(spool.root)"
-    let result = try await TestSupport.runInTerminal(command, environment: variables)
-    return result.output
+    try await TestSupport.runInTerminal(line(options), environment: Self.variables(environment)).output
   }
 
-  private static let body = [UInt8](repeating: 0x78, count: 60_000)
-
-  /// The same, from a server that sends the second half when the gate opens: as soon as the terminal has what is waited
-  /// for, however long the program stands still before it draws.
   private func runInTerminal(
     environment: [String: String] = [:], open gate: Gate, when isShown: @escaping @Sendable (String) -> Bool
   ) async throws -> String {
-    let here = try TemporaryDirectory()
-    defer { withExtendedLifetime(here) {} }
-    let screen = "\(here.path)/screen"
-    let command = try "stty cols 60 rows 20; \(productPath("spoolrun")) --once \(spool.root)"
-    let session = try RunningCommand(
-      ["/usr/bin/script", "-qefc", command, screen],
-      environment: testEnvironment.merging(["TERM": "xterm"]) { $1 }.merging(environment) { $1 })
-    @Sendable func shown() -> String { (try? readFile(screen)).map { String(decoding: $0, as: UTF8.self) } ?? "" }
-    try await waitUntil("it is shown") { session.isFinished || isShown(shown()) }
-    gate.open()
-    return try await session.result().output
+    try await TestSupport.runInTerminal(
+      line(), environment: Self.variables(environment), open: gate, when: isShown
+    ).output
   }
+
+  private func line(_ options: String = "") throws -> String {
+    try "stty cols 60 rows 20; \(productPath("spoolrun")) --once \(options) \(spool.root)"
+  }
+
+  private static func variables(_ more: [String: String]) -> [String: String] {
+    testEnvironment.merging(["TERM": "xterm"]) { $1 }.merging(more) { $1 }
+  }
+
+  private static let body = [UInt8](repeating: 0x78, count: 60_000)
 
   @Test(.enabled("needs script(1)") { try await Need.terminal.isMet() })
   func `bars come in a terminal, in colour, and are gone at the end`() async throws {
