@@ -297,6 +297,8 @@ import Testing
     (2_403_000_009_939, false),
     // Two people move the other name on, one after the other, while a command looks for it.
     (2_503_000_034_942, false),
+    // There, a worker takes the claim of an edit whose text has an old time for a frozen one's.
+    (20_001_000_005_669, false),
     // A repair from a server without ranges copies the old file anew in each attempt.
     (2_101_000_001_197, true),
   ]

@@ -90,9 +90,10 @@ struct JobEditor {
     do throws(SpoolError) {
       try exchange(draft, own, place, expecting: found)
     } catch  where error.isUnknownRename {
-      // As when a worker claims it.
+      // As when a worker claims it. With an old time the claim would be a frozen worker's.
       if spool.isWorkersOwn(found) { try spool.touch(lock) }
-      try replaceAsOwner(place, found, by: draft, own, target)
+      if modified != nil { try spool.touch(fresh) }
+      try replaceAsOwner(place, found, by: fresh, own, modified: modified, target)
       return target
     }
     if target.path != place.path { try bring(place, to: target, or: draft, found, instead: own) }
@@ -183,7 +184,8 @@ struct JobEditor {
   /// The same where names cannot be exchanged, as on some network file systems: this process takes the job as a worker
   /// does, by a name that only it has. If it dies, a worker takes the claim over.
   private func replaceAsOwner(
-    _ place: JobPlace, _ file: FileStatus, by draft: Path, _ own: FileStatus, _ target: JobPlace
+    _ place: JobPlace, _ file: FileStatus, by fresh: borrowing OwnedFile, _ own: FileStatus, modified: Int64?,
+    _ target: JobPlace
   ) throws(SpoolError) {
     guard let job = JobName(place.name) else {
       throw SpoolError(call: .rename, path: place.display, errno: .invalidArgument)
@@ -197,14 +199,17 @@ struct JobEditor {
       if target.path != place.path, try spool.system.statusIfPresent(spool.root, target.path) != nil {
         throw SpoolError(call: .rename, path: target.display, errno: .fileExists)
       }
-      try JobMoves(spool).replaceClaim(claim, job, file, by: draft, own)
+      try JobMoves(spool).replaceClaim(claim, job, file, by: fresh.path, own)
     } catch let cause {
       // As a claim it would run.
       do throws(SpoolError) { try spool.putBack(claim, at: place.path) } catch  where error.isGone {}
       throw cause
     }
     // A worker would run the job if it stayed a claim.
-    do throws(SpoolError) { try spool.moveNoReplace(claim, target.path) } catch {
+    do throws(SpoolError) {
+      if let modified { try fresh.setTimes(to: modified) }
+      try spool.moveNoReplace(claim, target.path)
+    } catch {
       if error.errno == .fileExists { return try spool.putBack(claim, at: target.path) }
       try spool.putBack(claim, at: place.path)
       throw error
