@@ -6,7 +6,7 @@ internal import Transfer
 /// loop's thread only.
 final class PartData {
   let claim: Claim
-  private(set) var request: JobRequest
+  var request: JobRequest
   let answers: Journal.Answers
   /// The data came when the job asked for something else, as far as is known: even if it is complete, a server has to
   /// say whether it is what the job asks for now.
@@ -65,8 +65,6 @@ final class PartData {
     if request.expected.provesContent, isComplete { doubt = nil }
     space.enter(self) { [unowned self] in stillToCome ?? 0 }
   }
-
-  func use(_ request: JobRequest) { self.request = request }
 
   func leaveSpace() { space.leave(self) }
 

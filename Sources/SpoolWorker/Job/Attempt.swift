@@ -103,8 +103,7 @@ extension Attempt {
     let resolver = LinkResolver(plan, of: claim, attempt: account.number, environment, hooks)
     let resolved = if let resolver { try await orStopped { try await resolver.ask() } } else { plan }
     // Before the data is opened and read.
-    let patience = environment.patience(of: request, knownSince: claim.knownSince?.seconds)
-    if let wait = try environment.servers.wait(id, of: resolved.mirrors, patience) { throw JobStop.waits(wait) }
+    try FetchContext(claim, environment, attempt: id, request).wait(for: resolved.mirrors)
     if plan.request.signature != nil { signature = try await fetchSignature(plan.request) }
     let data = try await recoverData(resolved)
     try await fetchAndVerify(resolved, resolver, data)
@@ -161,7 +160,8 @@ extension Attempt {
     let verification = Verification(
       plan: plan, data: data, environment: environment, hooks: hooks, signature: signature
     ) { [unowned self] in try await fetchSignature(plan.request) }
-    let transfer = JobFetch(plan, resolver, data, environment, account, checkpointer, verification, attempt: id) {
+    let context = FetchContext(claim, environment, attempt: id, plan.request)
+    let transfer = JobFetch(plan, resolver, data, context, account, checkpointer, verification) {
       [unowned self] in probation.begin(at: Host.current.awakeMilliseconds())
     }
     self.transfer = transfer
@@ -187,10 +187,8 @@ extension Attempt {
     request.urls = [url]
     let mirrors = try MirrorURL.all(of: request, environment.options.protocols)
     let file = try ScratchFile(claim.spool)
-    // A subscription is not given up; a job is, like for its own servers.
-    let patience: ServerRests.Patience =
-      claim.isStandingOrder ? .endless : environment.patience(of: request, knownSince: claim.knownSince?.seconds)
-    let fetch = ListFetch(.signature, request, mirrors, of: claim, environment, attempt: id, patience)
+    let context = FetchContext(claim, environment, attempt: id, request)
+    let fetch = ListFetch(.signature, request, mirrors, context)
     let outer = transfer
     transfer = fetch
     defer {

@@ -163,7 +163,8 @@ internal import Transfer
     let kind: ListFetch.Kind = isOfOneFile ? .file : request.signature == nil ? .list : .signedList
     // A list whose signature was not asked for has to be fetched for that.
     let known = kind != .signedList || checks.signed != nil ? checks.version : nil
-    let fetch = ListFetch(kind, request, mirrors, of: claim, environment, attempt: attempt.id, ifChangedSince: known)
+    let context = FetchContext(claim, environment, attempt: attempt.id, request)
+    let fetch = ListFetch(kind, request, mirrors, context, ifChangedSince: known)
     attempt.transfer = fetch
     defer {
       attempt.account.fetched += fetch.fetched
