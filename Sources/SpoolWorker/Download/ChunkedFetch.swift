@@ -142,7 +142,8 @@ internal import Transfer
     // A cancellation before this task ran had nothing to cancel yet.
     let isWanted = end == nil && !window.plan.superfluous.contains(connection)
     let result = isWanted ? await engine.fetch(fetch, into: sink) : nil
-    let received = window.plan.ended(connection, now: LoopExecutor.milliseconds(), isBroken: sink.isBroken)
+    // Also one that was stopped: an error page may have come just before.
+    let received = window.plan.ended(connection, now: LoopExecutor.milliseconds(), isBroken: !sink.hasAll)
     if let result {
       if let (change, reason) = sink.lie { noteLie(request.chunk, change, reason) }
       ended(connection, of: source.mirror, result, sink, received, isAll: received == request.range.count)
@@ -347,9 +348,6 @@ private final class ChunkSink: FetchSink {
   var isFull: Bool { data.isFull }
 
   var hasAll: Bool { statedEnd > 0 && position >= statedEnd }
-
-  /// Whether the response ended before its end. It may also have been stopped just after an error page had come.
-  var isBroken: Bool { !hasAll }
 
   func append(_ bytes: UnsafeRawBufferPointer) -> Bool {
     position += UInt64(bytes.count)

@@ -354,13 +354,11 @@ private final class PartSink: FetchSink {
 
   func noteEnd(isBroken: Bool) { if began != nil { data.noteEnd(ofAnswerFrom: start, isBroken: isBroken && !hasAll) } }
 
-  /// Cuts off the bytes of this response. A response that is wrong about its end may be wrong about all of its bytes.
-  func takeBack() throws(SpoolError) { if let began { try data.cutBack(to: began) } }
-
   func append(_ bytes: UnsafeRawBufferPointer) -> Bool {
     isDone {
       if let statedEnd, data.position + UInt64(bytes.count) > statedEnd {
-        try takeBack()
+        // A response that is wrong about its end may be wrong about all of its bytes.
+        if let began { try data.cutBack(to: began) }
         refusal = .again(.useless, "\(mirror.parts.host) sent more than the range that it stated")
       } else if let compared = try data.compare(bytes) {
         guard compared < bytes.count else { return }

@@ -21,15 +21,13 @@ final class PartData {
   private var beside: PartFile?
   /// The version of the growing data, which is ``beside`` or ``part``.
   private(set) var version: RemoteVersion?
-  /// The version of ``part`` while there is new data beside it.
-  private var keptVersion: RemoteVersion?
   private var marks: KnownMarks
   /// How often the data was discarded. A running checkpoint compares it.
   private(set) var generation = 0
   /// The end of the growing data that an answer left which broke off.
   var doubt: TailDoubt?
-  /// That of ``part`` while there is new data beside it.
-  private var keptDoubt: TailDoubt?
+  /// The same of ``part`` while there is new data beside it.
+  private var kept: (version: RemoteVersion?, doubt: TailDoubt?) = (nil, nil)
 
   /// The last `response:` line since `started:`.
   private var journaled: (version: RemoteVersion, part: UInt64)?
@@ -142,8 +140,8 @@ final class PartData {
     try abandonBeside()
     generation += 1
     beside = try part.beginReplacement(owner: claim.job)
-    (keptVersion, version) = (version, nil)
-    (keptDoubt, doubt) = (doubt, nil)
+    kept = (version, doubt)
+    (version, doubt) = (nil, nil)
     marks.cut(to: .zero)
   }
 
@@ -153,8 +151,7 @@ final class PartData {
     guard let beside else { return false }
     generation += 1
     self.beside = nil
-    (version, keptVersion) = (keptVersion, nil)
-    (doubt, keptDoubt) = (keptDoubt, nil)
+    (version, doubt) = kept
     marks.cut(to: .zero)
     pending.drop()
     try beside.remove()
@@ -170,7 +167,7 @@ final class PartData {
     generation += 1
     try beside.takePlace(of: part)
     part = beside
-    (self.beside, keptVersion, keptDoubt) = (nil, nil, nil)
+    self.beside = nil
     try journal(version, at: 0)
   }
 
@@ -312,9 +309,8 @@ final class PartData {
     try writePending()
   }
 
-  func isCheckpointDue(_ options: WorkerOptions) -> Bool { marks.isCheckpointDue(at: part.length, options) }
-
-  func noteCheckpointBegun() { marks.noteCheckpointBegun() }
+  /// Whether a checkpoint is due. It counts as begun then.
+  func beginsCheckpoint(_ options: WorkerOptions) -> Bool { marks.beginsCheckpoint(at: part.length, options) }
 
   func noteCheckpoint(_ mark: Mark, longJournal: Int64) throws(SpoolError) {
     try claim.compact(beyond: longJournal)
@@ -392,12 +388,14 @@ private struct KnownMarks {
     marks = marks.prefix(1) + marks.dropFirst().suffix(1) + [mark]
   }
 
-  mutating func noteCheckpointBegun() { lastBegun = LoopExecutor.milliseconds() }
-
-  func isCheckpointDue(at length: UInt64, _ options: WorkerOptions) -> Bool {
+  mutating func beginsCheckpoint(at length: UInt64, _ options: WorkerOptions) -> Bool {
     let fresh = length - (durable.map { min($0.offset, length) } ?? 0)
-    if fresh == 0 { return false }
-    return fresh >= options.checkpointBytes || LoopExecutor.milliseconds() - lastBegun >= options.checkpointMilliseconds
+    let now = LoopExecutor.milliseconds()
+    guard fresh > 0, fresh >= options.checkpointBytes || now - lastBegun >= options.checkpointMilliseconds else {
+      return false
+    }
+    lastBegun = now
+    return true
   }
 }
 

@@ -128,7 +128,8 @@ private struct Judge {
     case .whole: isOfType ? whole : otherType
     case .range where !isOfType: otherType
     case .range where isForWhole && response.isWhole: whole
-    case .range, .unknownRange: isForWhole ? unasked : part
+    case .range(let first, let last, let total): isForWhole ? unasked : part(from: first, to: last, of: total)
+    case .unknownRange(let reason): isForWhole ? unasked : useless(reason)
     case .nothingThere where isForWhole: unasked
     case .nothingThere where plan.offset == 0: .again(.askUnbounded, "416 for a range from 0")
     case .nothingThere(let size): nothingThere(size)
@@ -222,10 +223,7 @@ private struct Judge {
     plan.offset == 0 ? .again(.askUnbounded, reason) : .again(.useless, reason)
   }
 
-  private var part: ResponseVerdict {
-    guard case .range(let first, let last, let total) = response.content else {
-      return if case .unknownRange(let reason) = response.content { useless(reason) } else { useless("no range") }
-    }
+  private func part(from first: UInt64, to last: UInt64, of total: UInt64?) -> ResponseVerdict {
     guard first == plan.offset else { return useless("the range starts at \(first), not \(plan.offset)") }
 
     var joined = answer
@@ -318,8 +316,7 @@ private struct Judge {
   }
 
   private func sizeFailure(_ size: UInt64?) -> Failure? {
-    guard let size else { return nil }
-    guard let declared = asked.request.expected.size, size != declared else {
+    guard let size, let declared = asked.request.expected.size, size != declared else {
       return .tooLarge(size, most: asked.request.maxSize)
     }
     return Failure(.mismatchSize, "\(host) does not offer the declared size", expected: "\(declared)", found: "\(size)")

@@ -218,8 +218,8 @@ internal import SystemPackage
     if !overwrites, !isOfPlan || isUnsigned, try await withdraw(plan.output, below: outputs) { return nil }
     let isOwn = status.isRegular && data?.isSameFile(as: status) == true && !isNew && isOfPlan
     if overwrites, !isOwn || isUnsigned {
-      // The other job could not deliver any more what it has published.
-      try await waitForDelivery()
+      // Another job could not deliver any more what it has published.
+      if let other = try await findUndelivered(), let wait = try awaited(other) { throw JobStop.waits(wait) }
       return nil
     }
     if isUnsigned, isOwn || hasReceipt { return nil }
@@ -410,13 +410,6 @@ extension Commit {
     return Failure(
       .outputExists, "\(escaped(plan.output.text)) exists already\(whose): remove it, or set `overwrite: yes`",
       expected: mismatch?.expected, found: mismatch?.found)
-  }
-
-  /// - Throws: ``JobStop/waits(_:)`` if a job has published the file and has still to deliver it;
-  ///   ``SpoolError``.
-  private func waitForDelivery() async throws {
-    guard let other = try await findUndelivered(), let awaited = try awaited(other) else { return }
-    throw JobStop.waits(awaited)
   }
 
   /// nil if the job has delivered the file, or does not run until a person wants it to.

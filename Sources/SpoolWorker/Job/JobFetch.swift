@@ -251,8 +251,7 @@ internal import Transfer
   func finish() async { await current?.value }
 
   func beginIfDue(_ data: PartData) {
-    guard isAllowed, current == nil, data.isCheckpointDue(environment.options) else { return }
-    data.noteCheckpointBegun()
+    guard isAllowed, current == nil, data.beginsCheckpoint(environment.options) else { return }
     let part = data.part
     let mark = part.mark
     let generation = data.generation

@@ -121,7 +121,6 @@ private final class PieceSink: FetchSink {
   }
 
   var hasAll: Bool { position == range.upperBound }
-  var isFull: Bool { false }
 
   func accept(_ response: Response) -> Bool {
     let asked = ResponseVerdict.Asked(
