@@ -195,7 +195,6 @@ internal import Transfer
     return true
   }
 
-  /// Logs what happened to data that the response did not continue.
   private func logReplaced(_ sink: PartSink) {
     guard let (old, length) = sink.replaced else { return }
     switch old {
@@ -209,7 +208,6 @@ internal import Transfer
     }
   }
 
-  /// Fetches the rest over several connections.
   /// - Returns: true, to send a single request for the rest, or to find out what happened to the file.
   private func fetchChunks(
     of size: UInt64, _ manner: FetchPolicy.Manner, _ plan: ResumePlan, first: FetchResult

@@ -194,7 +194,6 @@ final class PartData {
     if let version { try begin(version) }
   }
 
-  /// Cuts off the data from `offset` on. Reads from the last mark before it to compute the digests at `offset`.
   func cutBack(to offset: UInt64) async throws {
     guard growing.length > offset else { return }
     try cutBack(to: try await mark(at: offset))
@@ -261,7 +260,6 @@ final class PartData {
   /// Bytes of the longer of the data and the new data beside it.
   var dataLength: UInt64 { max(part.length, growing.length) }
 
-  /// - Parameter mirror: the number of the one that sent them.
   func append(_ bytes: UnsafeRawBufferPointer, host: String, mirror: Int = 0) throws {
     if growing.pieces != nil {
       try checkPieces(host)
@@ -303,7 +301,7 @@ final class PartData {
     return try growing.agreement(of: bytes, at: offset)
   }
 
-  /// The same at the end of a request. It also releases the memory, because no bytes come for a while.
+  /// At the end of a request: releases the memory, too, because no bytes come for a while.
   func finishPending() throws(SpoolError) {
     defer { pending.giveBack() }
     try writePending()

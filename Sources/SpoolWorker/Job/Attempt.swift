@@ -6,7 +6,7 @@ internal import Transfer
   enum Milestone: Sendable {
     /// It has run long enough to show that it does not kill the worker.
     case cleared
-    /// It no longer needs its connection.
+    /// It no longer needs its connection, which another transfer may have: only disk work and hooks are left.
     case transferred
   }
 
@@ -107,7 +107,6 @@ extension Attempt {
     if plan.request.signature != nil { signature = try await fetchSignature(plan.request) }
     let data = try await recoverData(resolved)
     try await fetchAndVerify(resolved, resolver, data)
-    // The rest is disk work, so another transfer may have the connection.
     reached(.transferred)
     let unproven = data.isLengthUnproven ? "length" : nil
     return await succeed(plan, try await commit.publish(data.part, unproven: unproven, signed: data.signed))
@@ -115,7 +114,6 @@ extension Attempt {
 
   private typealias PieceResult = Result<PieceList?, Failure>
 
-  /// - Returns: the list that the job names, or `no-pieces`.
   private func readPieces(_ key: PieceKey) async throws -> PieceResult {
     do {
       return .success(try await runBlocking { [spool = claim.spool] in try PieceLists(spool).list(key) })
@@ -267,8 +265,7 @@ extension Attempt {
       if isNews { await tellGivenUp(job, record.facts) }
       return AttemptEnd(.givenUp)
     }
-    var end = AttemptEnd(.waiting)
-    end.retry = retry
+    var end = AttemptEnd(.waiting, retry: retry)
     end.isOrder = claim.isStandingOrder
     end.awaited = environment.servers.awaited(after: record.failure, of: claim.text.request)
     return end
@@ -359,8 +356,8 @@ extension Attempt {
       try claim.park(until: wait.until)
     }
     log(wait.event(of: job, at: mark.offset))
-    var end = AttemptEnd(.waiting)
-    (end.retry, end.isOrder, end.awaited) = (wait.until, claim.isStandingOrder, wait.server.map { [$0] } ?? [])
+    var end = AttemptEnd(.waiting, retry: wait.until)
+    (end.isOrder, end.awaited) = (claim.isStandingOrder, wait.server.map { [$0] } ?? [])
     return end
   }
 
@@ -443,7 +440,6 @@ extension Attempt {
   }
 }
 
-/// What the worker does to a running attempt, a few times a second.
 extension Attempt {
   func stop(_ reason: JobStop) {
     switch reason {
@@ -465,7 +461,7 @@ extension Attempt {
     if case .outranked = reason { transfer?.windDown() } else { transfer?.stop() }
   }
 
-  /// Checks whether the job is still ours, whether the claim needs a heartbeat, and whether a checkpoint is due.
+  /// To be called a few times a second: whether the job is still ours, and what is due.
   func tick() {
     guard claim.isOpen else { return }
     let now = LoopExecutor.milliseconds()
@@ -507,7 +503,6 @@ extension Attempt {
 
   var progress: JobProgress { JobProgress(id: id, name: name, bytes: data?.part.length, total: data?.total) }
 
-  /// Bytes after the last checkpoint, which may be in the page cache only.
   var undurable: UInt64 { data?.undurable ?? 0 }
 
   /// Bytes by which the data has grown since the job was claimed.
@@ -521,7 +516,6 @@ extension Attempt {
   /// - Returns: when the hook `deliver` accepted the payload; nil if there is no hook.
   func deliver(_ plan: JobPlan, _ payload: Journal.Verified) async throws -> Timestamp? {
     guard hooks.has(.deliver) else { return nil }
-    // Another transfer may have the connection while the hook runs.
     reached(.transferred)
     return try await orStopped {
       try await notePublished(plan)
@@ -551,7 +545,6 @@ extension Attempt {
   }
 
   func succeed(_ plan: JobPlan, _ payload: Journal.Verified) async -> AttemptEnd {
-    // Another transfer may have the connection while the hook runs.
     reached(.transferred)
     if environment.options.tellsSuccess {
       log(

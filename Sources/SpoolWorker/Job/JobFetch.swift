@@ -175,7 +175,6 @@ internal import Transfer
     context.log("started", Fields().with("attempt", account.number).with("at", data.part.length).with("url", url))
   }
 
-  /// - Parameter others: mirrors that may be used too if there are several connections.
   private func ask(_ mirror: MirrorURL, with others: [MirrorURL]) async throws {
     let fetch = try MirrorFetch(mirror, with: others, data, context)
     current = fetch
@@ -247,7 +246,7 @@ internal import Transfer
 
   var isBusy: Bool { current != nil }
 
-  /// Waits for the checkpoint that is being written, because it uses the data's descriptor.
+  /// Waits for the running checkpoint, which uses the data's descriptor.
   func finish() async { await current?.value }
 
   func beginIfDue(_ data: PartData) {

@@ -13,7 +13,7 @@ internal import Spool
   private let plan: JobPlan
   private var renewal = LinkRenewal()
 
-  /// - Returns: nil for a job that does not ask for links.
+  /// nil for a job that does not ask for links.
   init?(_ plan: JobPlan, of claim: Claim, attempt: Int, _ environment: JobEnvironment, _ hooks: Hooks) {
     guard let text = plan.request.resolve?.text else { return nil }
     (self.plan, self.text, self.attempt) = (plan, text, attempt)

@@ -59,7 +59,9 @@ internal import Transfer
           .with("unchanged", checked.version == nil ? "yes" : nil).with("next", next)))
     // What a worker that died has left.
     await OldVersions(spool: claim.spool, log: environment.log, stop: attempt.hookStop).remove(after: like)
-    return AttemptEnd(checkedUntil: next, hasDropped: checked.new + relinked > 0)
+    var end = AttemptEnd(.checked, retry: next)
+    end.hasDropped = checked.new + relinked > 0
+    return end
   }
 
   /// What is in the list; of an order for one file, its version: the job for it replaces the last one.
