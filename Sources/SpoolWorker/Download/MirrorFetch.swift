@@ -26,7 +26,8 @@ internal import Transfer
   init(
     _ mirror: MirrorURL, with others: [MirrorURL], _ data: PartData, _ context: FetchContext
   ) throws(TransferError) {
-    (self.data, self.mirror, self.context, options) = (data, mirror, context, context.environment.options)
+    let options = context.environment.options
+    (self.data, self.mirror, self.context, self.options) = (data, mirror, context, options)
     // Bytes of two servers may be joined only if a digest proves the whole in the end.
     self.others = data.request.expected.provesContent ? others : []
     engine = try context.environment.engine()

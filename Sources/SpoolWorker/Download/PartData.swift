@@ -26,7 +26,7 @@ final class PartData {
   private(set) var generation = 0
   /// The end of the growing data that an answer left which broke off.
   var doubt: TailDoubt?
-  /// The same of ``part`` while there is new data beside it.
+  /// The version and the doubt of ``part`` while there is new data beside it.
   private var kept: (version: RemoteVersion?, doubt: TailDoubt?) = (nil, nil)
 
   /// The last `response:` line since `started:`.
@@ -308,7 +308,7 @@ final class PartData {
   }
 
   /// Whether a checkpoint is due. It counts as begun then.
-  func beginsCheckpoint(_ options: WorkerOptions) -> Bool { marks.beginsCheckpoint(at: part.length, options) }
+  func beginsCheckpoint(_ options: WorkerOptions) -> Bool { marks.beginsCheckpoint(of: undurable, options) }
 
   func noteCheckpoint(_ mark: Mark, longJournal: Int64) throws(SpoolError) {
     try claim.compact(beyond: longJournal)
@@ -386,8 +386,8 @@ private struct KnownMarks {
     marks = marks.prefix(1) + marks.dropFirst().suffix(1) + [mark]
   }
 
-  mutating func beginsCheckpoint(at length: UInt64, _ options: WorkerOptions) -> Bool {
-    let fresh = length - (durable.map { min($0.offset, length) } ?? 0)
+  /// - Parameter fresh: the number of bytes that are not durable yet.
+  mutating func beginsCheckpoint(of fresh: UInt64, _ options: WorkerOptions) -> Bool {
     let now = LoopExecutor.milliseconds()
     guard fresh > 0, fresh >= options.checkpointBytes || now - lastBegun >= options.checkpointMilliseconds else {
       return false

@@ -22,11 +22,8 @@ package struct ResumePlan: Equatable {
     guard length > 0, let version else { return .fresh }
     // Longer than the whole, so it is not a prefix.
     if let size = version.size, length > size { return .fresh }
-    if mirror != version.mirror, hasDigest {
-      // Another server's validators mean nothing to this one.
-      return ResumePlan(offset: length, ifRange: nil, comparesSizeOnly: true)
-    }
-    if let validator = version.ifRange {
+    // Another server's validators mean nothing to this one.
+    if let validator = version.ifRange, mirror == version.mirror || !hasDigest {
       return ResumePlan(offset: length, ifRange: version.ignoresIfRange ? nil : validator)
     }
     return hasDigest ? ResumePlan(offset: length, ifRange: nil, comparesSizeOnly: true) : .fresh
