@@ -331,12 +331,10 @@ final class MemoryBudget {
   func giveBack(_ share: Share) { taken -= share.size }
 }
 
-/// The default, by this process's control groups and the machine's memory.
 extension MemoryBudget {
-  /// In bytes.
   static let largestDefault: UInt64 = 512 << 20
 
-  /// A quarter of the available memory, at most ``largestDefault``.
+  /// A quarter of the memory that this process's control groups and the machine have, at most ``largestDefault``.
   static func defaultLimit() -> UInt64 {
     let machine = UInt64(max(0, sysconf(Int32(_SC_PHYS_PAGES)))) * UInt64(max(0, sysconf(Int32(_SC_PAGESIZE))))
     let groups = contents("/proc/self/cgroup").flatMap { limit(ofGroups: $0, contents: contents) }

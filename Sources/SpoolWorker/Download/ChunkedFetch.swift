@@ -30,9 +30,7 @@ internal import Transfer
   private let engine: any Fetcher
   private let template: FetchRequest
   private let isConditional: Bool
-  private let log: (String, Fields) -> Void
-  private let hasRefusedConnection: (MirrorURL, Failure) -> Void
-  private let hasFailed: (MirrorURL, Failure, Bool) -> Failure
+  private let context: FetchContext
   private var sources: [Source]
   private var leadsTo: [Int] = []
   /// For each connection: its requests that ended early.
@@ -50,21 +48,13 @@ internal import Transfer
   private(set) var liedFrom: UInt64?
 
   /// - Parameter mirrors: the first is the one that sent the latest data.
-  /// - Parameter template: a request of this job. Its id and the ids after it, one for each connection, are reserved
-  ///   for the job.
   /// - Parameter isConditional: whether requests name the validator of the data.
-  /// - Parameter hasRefusedConnection: called for each connection that is given up while others go on.
-  /// - Parameter hasFailed: called for each mirror that is given up, if it is not the only one, with whether a redirect
-  ///   led to the server that failed. Returns the failure as it is judged.
   init(
     _ data: PartData, to end: UInt64, _ share: MemoryBudget.Share, first: ChunkPlan.Estimate, mirrors: [MirrorURL],
-    engine: any Fetcher, template: FetchRequest, isConditional: Bool,
-    log: @escaping (String, Fields) -> Void, hasRefusedConnection: @escaping (MirrorURL, Failure) -> Void,
-    hasFailed: @escaping (MirrorURL, Failure, Bool) -> Failure
+    engine: any Fetcher, template: FetchRequest, isConditional: Bool, _ context: FetchContext
   ) {
-    (self.data, self.engine, self.log) = (data, engine, log)
+    (self.data, self.engine, self.context) = (data, engine, context)
     (self.template, self.isConditional) = (template, isConditional)
-    (self.hasRefusedConnection, self.hasFailed) = (hasRefusedConnection, hasFailed)
     let plan = ChunkPlan(data.length..<end, connections: share.connections, largest: share.largest, first)
     window = ChunkWindow(data, plan: plan)
     sources = mirrors.map { Source(mirror: $0) }
@@ -152,7 +142,8 @@ internal import Transfer
     // A cancellation before this task ran had nothing to cancel yet.
     let isWanted = end == nil && !window.plan.superfluous.contains(connection)
     let result = isWanted ? await engine.fetch(fetch, into: sink) : nil
-    let received = window.plan.ended(connection, now: LoopExecutor.milliseconds(), isBroken: sink.isBroken)
+    // Also one that was stopped: an error page may have come just before.
+    let received = window.plan.ended(connection, now: LoopExecutor.milliseconds(), isBroken: !sink.hasAll)
     if let result {
       if let (change, reason) = sink.lie { noteLie(request.chunk, change, reason) }
       ended(connection, of: source.mirror, result, sink, received, isAll: received == request.range.count)
@@ -237,7 +228,7 @@ internal import Transfer
     }
     if isLast {
       if others.isEmpty, source == 0 { return finish(.failed(failure)) }
-      sources[source].failure = hasFailed(sources[source].mirror, failure, sources[source].isOfOther)
+      sources[source].failure = context.judged(failure, isOfOther: sources[source].isOfOther, sources[source].mirror)
       // It may be long ago that the first one failed, and another one's failure says nothing of it.
       guard !others.isEmpty else {
         return finish(sources[0].failure.map { .failed($0) } ?? .again(.askUnbounded, failure.reason))
@@ -249,8 +240,8 @@ internal import Transfer
       lead(connection, to: other)
     } else {
       window.plan.retire(connection)
-      if !sources[source].isOfOther { hasRefusedConnection(sources[source].mirror, failure) }
-      log(
+      if !sources[source].isOfOther { context.servers.hasRefusedConnection(sources[source].mirror, failure) }
+      context.log(
         "fewer-connections",
         Fields().with("connections", window.plan.live).with("code", failure.label).with("reason", failure.reason))
     }
@@ -295,7 +286,7 @@ internal import Transfer
   }
 
   private func logDropped(_ source: Int, _ reason: String) {
-    log("mirror-dropped", Fields().with("url", sources[source].mirror.parts.redacted).with("reason", reason))
+    context.log("mirror-dropped", Fields().with("url", sources[source].mirror.parts.redacted).with("reason", reason))
   }
 }
 
@@ -357,9 +348,6 @@ private final class ChunkSink: FetchSink {
   var isFull: Bool { data.isFull }
 
   var hasAll: Bool { statedEnd > 0 && position >= statedEnd }
-
-  /// Whether the response ended before its end. It may also have been stopped just after an error page had come.
-  var isBroken: Bool { !hasAll }
 
   func append(_ bytes: UnsafeRawBufferPointer) -> Bool {
     position += UInt64(bytes.count)

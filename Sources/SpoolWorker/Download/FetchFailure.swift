@@ -113,7 +113,6 @@ extension Response.Refusal {
 }
 
 extension Failure {
-  /// The job's failure for a refusal.
   /// - Parameter mayPass: whether a later attempt may get the file.
   init(_ refusal: Response.Refusal, from url: URLParts, mayPass: Bool) {
     func failure(_ reason: String) -> Failure {

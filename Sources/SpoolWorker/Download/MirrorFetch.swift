@@ -8,15 +8,10 @@ internal import Transfer
   private let mirror: MirrorURL
   /// Mirrors that may be used too if there are several connections.
   private let others: [MirrorURL]
+  private let context: FetchContext
   private let engine: any Fetcher
-  /// Its id and the ids after it, one for each connection, are reserved for the job.
   private let template: FetchRequest
   private let options: WorkerOptions
-  private let memory: MemoryBudget
-  private let log: (String, Fields) -> Void
-  private let takesPart: (MirrorURL) -> Bool
-  private let hasRefusedConnection: (MirrorURL, Failure) -> Void
-  private let hasFailed: (MirrorURL, Failure, Bool) -> Failure
   private var policy: FetchPolicy
   private var chunked: ChunkedFetch?
   private var isStopped = false
@@ -28,26 +23,20 @@ internal import Transfer
   /// Data that is complete already needs no request.
   private(set) var hasAsked = false
 
-  /// - Parameter bearsMore: whether the mirror's server takes several connections, as far as that is known.
-  /// - Parameter takesPart: whether another mirror may be used now.
-  /// - Parameters hasRefusedConnection, hasFailed: see ``ChunkedFetch``.
   init(
-    _ mirror: MirrorURL, with others: [MirrorURL], _ data: PartData, engine: any Fetcher, id: UInt64,
-    options: WorkerOptions, memory: MemoryBudget, bearsMore: Bool, log: @escaping (String, Fields) -> Void,
-    takesPart: @escaping (MirrorURL) -> Bool, hasRefusedConnection: @escaping (MirrorURL, Failure) -> Void,
-    hasFailed: @escaping (MirrorURL, Failure, Bool) -> Failure
-  ) {
-    (self.data, self.mirror) = (data, mirror)
+    _ mirror: MirrorURL, with others: [MirrorURL], _ data: PartData, _ context: FetchContext
+  ) throws(TransferError) {
+    let options = context.environment.options
+    (self.data, self.mirror, self.context, self.options) = (data, mirror, context, options)
     // Bytes of two servers may be joined only if a digest proves the whole in the end.
     self.others = data.request.expected.provesContent ? others : []
-    (self.engine, self.options, self.memory, self.log) = (engine, options, memory, log)
-    (self.takesPart, self.hasRefusedConnection, self.hasFailed) = (takesPart, hasRefusedConnection, hasFailed)
+    engine = try context.environment.engine()
     let request = data.request
-    var template = FetchRequest(mirror, request, id: id)
+    var template = FetchRequest(mirror, request, id: context.requests)
     // A cache on the way may have what is wrong.
     if data.isAlone { template.conditions = [FetchRequest.pastCaches] }
     self.template = template
-    let mayUseSeveral = mirror.parts.scheme.hasBoundedRanges && bearsMore
+    let mayUseSeveral = mirror.parts.scheme.hasBoundedRanges && context.servers.bearsMore(mirror)
     let connections = request.connections ?? options.connections
     policy = FetchPolicy(host: mirror.parts.host, connections: mayUseSeveral ? connections : 1, from: data.progress)
     let isLimited = (request.limitRate ?? options.defaults.limitRate ?? options.limitRate) != nil
@@ -81,7 +70,7 @@ internal import Transfer
     else { return }
     policy.use(connections: connectionsIfSlow)
     self.connectionsIfSlow = nil
-    log(
+    context.log(
       "more-connections", Fields().with("connections", connectionsIfSlow).with("reason", "a single one would take long")
     )
     engine.cancel(template.id)
@@ -203,30 +192,30 @@ internal import Transfer
   }
 
   private func next(_ outcome: FetchPolicy.Outcome) throws -> Bool {
-    if let (event, facts) = try policy.after(outcome, data.progress) { log(event, facts) }
+    if let (event, facts) = try policy.after(outcome, data.progress) { context.log(event, facts) }
     return true
   }
 
-  /// Logs what happened to data that the response did not continue.
   private func logReplaced(_ sink: PartSink) {
     guard let (old, length) = sink.replaced else { return }
     switch old {
-    case .dropped: log("restart", Fields().with("at", length).with("reason", "the server sent the file from its start"))
+    case .dropped:
+      context.log("restart", Fields().with("at", length).with("reason", "the server sent the file from its start"))
     case .setAside:
       let place = "failed/\(data.claim.job.part.display)"
-      log("set-aside", Fields().with("data", place).with("reason", "the same answer came again"))
+      context.log("set-aside", Fields().with("data", place).with("reason", "the same answer came again"))
     // It is still the job's data until the new data is longer.
     case .kept: break
     }
   }
 
-  /// Fetches the rest over several connections.
   /// - Returns: true, to send a single request for the rest, or to find out what happened to the file.
   private func fetchChunks(
     of size: UInt64, _ manner: FetchPolicy.Manner, _ plan: ResumePlan, first: FetchResult
   ) async throws -> Bool {
     let estimate = ChunkPlan.Estimate(of: first)
     let largest = estimate.largest(options.chunkSize)
+    let memory = context.environment.memory
     guard let share = memory.take(connections: manner.connections, largest: largest) else {
       return try next(.again(.askUnbounded, "other transfers have the memory: see --max-memory"))
     }
@@ -234,9 +223,8 @@ internal import Transfer
     var template = template.asking(for: plan, manner)
     template.needsFreshConnection = false
     let fetch = ChunkedFetch(
-      data, to: size, share, first: estimate, mirrors: [mirror] + others.filter(takesPart), engine: engine,
-      template: template, isConditional: manner.isConditional, log: log, hasRefusedConnection: hasRefusedConnection,
-      hasFailed: hasFailed)
+      data, to: size, share, first: estimate, mirrors: [mirror] + others.filter { context.servers.takesPart($0) },
+      engine: engine, template: template, isConditional: manner.isConditional, context)
     chunked = fetch
     let end = await fetch.run()
     chunked = nil
@@ -365,13 +353,11 @@ private final class PartSink: FetchSink {
 
   func noteEnd(isBroken: Bool) { if began != nil { data.noteEnd(ofAnswerFrom: start, isBroken: isBroken && !hasAll) } }
 
-  /// Cuts off the bytes of this response. A response that is wrong about its end may be wrong about all of its bytes.
-  func takeBack() throws(SpoolError) { if let began { try data.cutBack(to: began) } }
-
   func append(_ bytes: UnsafeRawBufferPointer) -> Bool {
     isDone {
       if let statedEnd, data.position + UInt64(bytes.count) > statedEnd {
-        try takeBack()
+        // A response that is wrong about its end may be wrong about all of its bytes.
+        if let began { try data.cutBack(to: began) }
         refusal = .again(.useless, "\(mirror.parts.host) sent more than the range that it stated")
       } else if let compared = try data.compare(bytes) {
         guard compared < bytes.count else { return }

@@ -6,7 +6,7 @@ internal import Transfer
 /// loop's thread only.
 final class PartData {
   let claim: Claim
-  private(set) var request: JobRequest
+  var request: JobRequest
   let answers: Journal.Answers
   /// The data came when the job asked for something else, as far as is known: even if it is complete, a server has to
   /// say whether it is what the job asks for now.
@@ -21,15 +21,13 @@ final class PartData {
   private var beside: PartFile?
   /// The version of the growing data, which is ``beside`` or ``part``.
   private(set) var version: RemoteVersion?
-  /// The version of ``part`` while there is new data beside it.
-  private var keptVersion: RemoteVersion?
   private var marks: KnownMarks
   /// How often the data was discarded. A running checkpoint compares it.
   private(set) var generation = 0
   /// The end of the growing data that an answer left which broke off.
   var doubt: TailDoubt?
-  /// That of ``part`` while there is new data beside it.
-  private var keptDoubt: TailDoubt?
+  /// The version and the doubt of ``part`` while there is new data beside it.
+  private var kept: (version: RemoteVersion?, doubt: TailDoubt?) = (nil, nil)
 
   /// The last `response:` line since `started:`.
   private var journaled: (version: RemoteVersion, part: UInt64)?
@@ -65,8 +63,6 @@ final class PartData {
     if request.expected.provesContent, isComplete { doubt = nil }
     space.enter(self) { [unowned self] in stillToCome ?? 0 }
   }
-
-  func use(_ request: JobRequest) { self.request = request }
 
   func leaveSpace() { space.leave(self) }
 
@@ -144,8 +140,8 @@ final class PartData {
     try abandonBeside()
     generation += 1
     beside = try part.beginReplacement(owner: claim.job)
-    (keptVersion, version) = (version, nil)
-    (keptDoubt, doubt) = (doubt, nil)
+    kept = (version, doubt)
+    (version, doubt) = (nil, nil)
     marks.cut(to: .zero)
   }
 
@@ -155,8 +151,7 @@ final class PartData {
     guard let beside else { return false }
     generation += 1
     self.beside = nil
-    (version, keptVersion) = (keptVersion, nil)
-    (doubt, keptDoubt) = (keptDoubt, nil)
+    (version, doubt) = kept
     marks.cut(to: .zero)
     pending.drop()
     try beside.remove()
@@ -172,7 +167,7 @@ final class PartData {
     generation += 1
     try beside.takePlace(of: part)
     part = beside
-    (self.beside, keptVersion, keptDoubt) = (nil, nil, nil)
+    self.beside = nil
     try journal(version, at: 0)
   }
 
@@ -199,7 +194,6 @@ final class PartData {
     if let version { try begin(version) }
   }
 
-  /// Cuts off the data from `offset` on. Reads from the last mark before it to compute the digests at `offset`.
   func cutBack(to offset: UInt64) async throws {
     guard growing.length > offset else { return }
     try cutBack(to: try await mark(at: offset))
@@ -266,7 +260,6 @@ final class PartData {
   /// Bytes of the longer of the data and the new data beside it.
   var dataLength: UInt64 { max(part.length, growing.length) }
 
-  /// - Parameter mirror: the number of the one that sent them.
   func append(_ bytes: UnsafeRawBufferPointer, host: String, mirror: Int = 0) throws {
     if growing.pieces != nil {
       try checkPieces(host)
@@ -308,15 +301,14 @@ final class PartData {
     return try growing.agreement(of: bytes, at: offset)
   }
 
-  /// The same at the end of a request. It also releases the memory, because no bytes come for a while.
+  /// At the end of a request: releases the memory, too, because no bytes come for a while.
   func finishPending() throws(SpoolError) {
     defer { pending.giveBack() }
     try writePending()
   }
 
-  func isCheckpointDue(_ options: WorkerOptions) -> Bool { marks.isCheckpointDue(at: part.length, options) }
-
-  func noteCheckpointBegun() { marks.noteCheckpointBegun() }
+  /// Whether a checkpoint is due. It counts as begun then.
+  func beginsCheckpoint(_ options: WorkerOptions) -> Bool { marks.beginsCheckpoint(of: undurable, options) }
 
   func noteCheckpoint(_ mark: Mark, longJournal: Int64) throws(SpoolError) {
     try claim.compact(beyond: longJournal)
@@ -394,12 +386,14 @@ private struct KnownMarks {
     marks = marks.prefix(1) + marks.dropFirst().suffix(1) + [mark]
   }
 
-  mutating func noteCheckpointBegun() { lastBegun = LoopExecutor.milliseconds() }
-
-  func isCheckpointDue(at length: UInt64, _ options: WorkerOptions) -> Bool {
-    let fresh = length - (durable.map { min($0.offset, length) } ?? 0)
-    if fresh == 0 { return false }
-    return fresh >= options.checkpointBytes || LoopExecutor.milliseconds() - lastBegun >= options.checkpointMilliseconds
+  /// - Parameter fresh: the number of bytes that are not durable yet.
+  mutating func beginsCheckpoint(of fresh: UInt64, _ options: WorkerOptions) -> Bool {
+    let now = LoopExecutor.milliseconds()
+    guard fresh > 0, fresh >= options.checkpointBytes || now - lastBegun >= options.checkpointMilliseconds else {
+      return false
+    }
+    lastBegun = now
+    return true
   }
 }
 

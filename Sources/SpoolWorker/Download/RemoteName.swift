@@ -13,18 +13,7 @@ package import Transfer
   package nonisolated static func output(
     of request: JobRequest, _ options: TransferOptions, say: (String) -> Void
   ) throws(Failure) -> JobRequest.Line? {
-    let answer = try ask(request, options)
-    guard let text = request.outputText(named: answer.name), OutputPath.defect(of: text) == nil else {
-      throw Failure(.badOutput, "the server's name is no file name")
-    }
-    say("output: \(escaped(text)) (\(answer.isProposed ? "the server's name" : "the name in the last URL"))")
-    return JobRequest.Line(text: text, number: 0)
-  }
-
-  private nonisolated static func ask(
-    _ request: JobRequest, _ options: TransferOptions
-  ) throws(Failure) -> (name: String, isProposed: Bool) {
-    try WorkerLoop.run { () async -> Result<(name: String, isProposed: Bool), Failure> in
+    let answer = try WorkerLoop.run { () async -> Result<(name: String, isProposed: Bool), Failure> in
       do throws(Failure) {
         let engine: any Fetcher
         do throws(TransferError) { engine = try WorkerLoop.executor.surroundings.makeFetcher(options) } catch {
@@ -35,6 +24,11 @@ package import Transfer
         return .failure(error)
       }
     }.get()
+    guard let text = request.outputText(named: answer.name), OutputPath.defect(of: text) == nil else {
+      throw Failure(.badOutput, "the server's name is no file name")
+    }
+    say("output: \(escaped(text)) (\(answer.isProposed ? "the server's name" : "the name in the last URL"))")
+    return JobRequest.Line(text: text, number: 0)
   }
 
   /// Asks for the name of what the first URL of a job leads to: by HEAD, or, from servers that refuse that, by a GET

@@ -22,11 +22,8 @@ package struct ResumePlan: Equatable {
     guard length > 0, let version else { return .fresh }
     // Longer than the whole, so it is not a prefix.
     if let size = version.size, length > size { return .fresh }
-    if mirror != version.mirror, hasDigest {
-      // Another server's validators mean nothing to this one.
-      return ResumePlan(offset: length, ifRange: nil, comparesSizeOnly: true)
-    }
-    if let validator = version.ifRange {
+    // Another server's validators mean nothing to this one.
+    if let validator = version.ifRange, mirror == version.mirror || !hasDigest {
       return ResumePlan(offset: length, ifRange: version.ignoresIfRange ? nil : validator)
     }
     return hasDigest ? ResumePlan(offset: length, ifRange: nil, comparesSizeOnly: true) : .fresh
@@ -128,7 +125,8 @@ private struct Judge {
     case .whole: isOfType ? whole : otherType
     case .range where !isOfType: otherType
     case .range where isForWhole && response.isWhole: whole
-    case .range, .unknownRange: isForWhole ? unasked : part
+    case .range(let first, let last, let total): isForWhole ? unasked : part(from: first, to: last, of: total)
+    case .unknownRange(let reason): isForWhole ? unasked : useless(reason)
     case .nothingThere where isForWhole: unasked
     case .nothingThere where plan.offset == 0: .again(.askUnbounded, "416 for a range from 0")
     case .nothingThere(let size): nothingThere(size)
@@ -222,10 +220,7 @@ private struct Judge {
     plan.offset == 0 ? .again(.askUnbounded, reason) : .again(.useless, reason)
   }
 
-  private var part: ResponseVerdict {
-    guard case .range(let first, let last, let total) = response.content else {
-      return if case .unknownRange(let reason) = response.content { useless(reason) } else { useless("no range") }
-    }
+  private func part(from first: UInt64, to last: UInt64, of total: UInt64?) -> ResponseVerdict {
     guard first == plan.offset else { return useless("the range starts at \(first), not \(plan.offset)") }
 
     var joined = answer
@@ -318,8 +313,7 @@ private struct Judge {
   }
 
   private func sizeFailure(_ size: UInt64?) -> Failure? {
-    guard let size else { return nil }
-    guard let declared = asked.request.expected.size, size != declared else {
+    guard let size, let declared = asked.request.expected.size, size != declared else {
       return .tooLarge(size, most: asked.request.maxSize)
     }
     return Failure(.mismatchSize, "\(host) does not offer the declared size", expected: "\(declared)", found: "\(size)")

@@ -6,7 +6,7 @@ internal import Transfer
   enum Milestone: Sendable {
     /// It has run long enough to show that it does not kill the worker.
     case cleared
-    /// It no longer needs its connection.
+    /// It no longer needs its connection, which another transfer may have: only disk work and hooks are left.
     case transferred
   }
 
@@ -103,12 +103,10 @@ extension Attempt {
     let resolver = LinkResolver(plan, of: claim, attempt: account.number, environment, hooks)
     let resolved = if let resolver { try await orStopped { try await resolver.ask() } } else { plan }
     // Before the data is opened and read.
-    let patience = environment.patience(of: request, knownSince: claim.knownSince?.seconds)
-    if let wait = try environment.servers.wait(id, of: resolved.mirrors, patience) { throw JobStop.waits(wait) }
+    try FetchContext(claim, environment, attempt: id, request).wait(for: resolved.mirrors)
     if plan.request.signature != nil { signature = try await fetchSignature(plan.request) }
     let data = try await recoverData(resolved)
     try await fetchAndVerify(resolved, resolver, data)
-    // The rest is disk work, so another transfer may have the connection.
     reached(.transferred)
     let unproven = data.isLengthUnproven ? "length" : nil
     return await succeed(plan, try await commit.publish(data.part, unproven: unproven, signed: data.signed))
@@ -116,7 +114,6 @@ extension Attempt {
 
   private typealias PieceResult = Result<PieceList?, Failure>
 
-  /// - Returns: the list that the job names, or `no-pieces`.
   private func readPieces(_ key: PieceKey) async throws -> PieceResult {
     do {
       return .success(try await runBlocking { [spool = claim.spool] in try PieceLists(spool).list(key) })
@@ -161,7 +158,8 @@ extension Attempt {
     let verification = Verification(
       plan: plan, data: data, environment: environment, hooks: hooks, signature: signature
     ) { [unowned self] in try await fetchSignature(plan.request) }
-    let transfer = JobFetch(plan, resolver, data, environment, account, checkpointer, verification, attempt: id) {
+    let context = FetchContext(claim, environment, attempt: id, plan.request)
+    let transfer = JobFetch(plan, resolver, data, context, account, checkpointer, verification) {
       [unowned self] in probation.begin(at: Host.current.awakeMilliseconds())
     }
     self.transfer = transfer
@@ -187,10 +185,8 @@ extension Attempt {
     request.urls = [url]
     let mirrors = try MirrorURL.all(of: request, environment.options.protocols)
     let file = try ScratchFile(claim.spool)
-    // A subscription is not given up; a job is, like for its own servers.
-    let patience: ServerRests.Patience =
-      claim.isStandingOrder ? .endless : environment.patience(of: request, knownSince: claim.knownSince?.seconds)
-    let fetch = ListFetch(.signature, request, mirrors, of: claim, environment, attempt: id, patience)
+    let context = FetchContext(claim, environment, attempt: id, request)
+    let fetch = ListFetch(.signature, request, mirrors, context)
     let outer = transfer
     transfer = fetch
     defer {
@@ -269,8 +265,7 @@ extension Attempt {
       if isNews { await tellGivenUp(job, record.facts) }
       return AttemptEnd(.givenUp)
     }
-    var end = AttemptEnd(.waiting)
-    end.retry = retry
+    var end = AttemptEnd(.waiting, retry: retry)
     end.isOrder = claim.isStandingOrder
     end.awaited = environment.servers.awaited(after: record.failure, of: claim.text.request)
     return end
@@ -361,8 +356,8 @@ extension Attempt {
       try claim.park(until: wait.until)
     }
     log(wait.event(of: job, at: mark.offset))
-    var end = AttemptEnd(.waiting)
-    (end.retry, end.isOrder, end.awaited) = (wait.until, claim.isStandingOrder, wait.server.map { [$0] } ?? [])
+    var end = AttemptEnd(.waiting, retry: wait.until)
+    (end.isOrder, end.awaited) = (claim.isStandingOrder, wait.server.map { [$0] } ?? [])
     return end
   }
 
@@ -445,7 +440,6 @@ extension Attempt {
   }
 }
 
-/// What the worker does to a running attempt, a few times a second.
 extension Attempt {
   func stop(_ reason: JobStop) {
     switch reason {
@@ -467,7 +461,7 @@ extension Attempt {
     if case .outranked = reason { transfer?.windDown() } else { transfer?.stop() }
   }
 
-  /// Checks whether the job is still ours, whether the claim needs a heartbeat, and whether a checkpoint is due.
+  /// To be called a few times a second: whether the job is still ours, and what is due.
   func tick() {
     guard claim.isOpen else { return }
     let now = LoopExecutor.milliseconds()
@@ -509,7 +503,6 @@ extension Attempt {
 
   var progress: JobProgress { JobProgress(id: id, name: name, bytes: data?.part.length, total: data?.total) }
 
-  /// Bytes after the last checkpoint, which may be in the page cache only.
   var undurable: UInt64 { data?.undurable ?? 0 }
 
   /// Bytes by which the data has grown since the job was claimed.
@@ -523,7 +516,6 @@ extension Attempt {
   /// - Returns: when the hook `deliver` accepted the payload; nil if there is no hook.
   func deliver(_ plan: JobPlan, _ payload: Journal.Verified) async throws -> Timestamp? {
     guard hooks.has(.deliver) else { return nil }
-    // Another transfer may have the connection while the hook runs.
     reached(.transferred)
     return try await orStopped {
       try await notePublished(plan)
@@ -553,7 +545,6 @@ extension Attempt {
   }
 
   func succeed(_ plan: JobPlan, _ payload: Journal.Verified) async -> AttemptEnd {
-    // Another transfer may have the connection while the hook runs.
     reached(.transferred)
     if environment.options.tellsSuccess {
       log(

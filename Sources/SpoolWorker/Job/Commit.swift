@@ -26,7 +26,6 @@ internal import SystemPackage
     self.account = account
   }
 
-  /// Commits verified data.
   /// - Returns: what is published.
   /// - Throws: what ``acceptExisting(_:fetched:)`` throws if another file took the name meanwhile; ``SpoolError``.
   func publish(_ part: PartFile, unproven: String?, signed: String? = nil) async throws -> Journal.Verified {
@@ -122,9 +121,7 @@ internal import SystemPackage
   /// Passes the payload on, writes the receipt, removes the data's own name, and moves the job. The payload and its
   /// directory entry are durable by now. The data's name is removed only after the receipt is durable: until then it
   /// shows that the payload is this job's.
-  /// - Parameters:
-  ///   - part: the data, if it is open.
-  ///   - mayHaveReceipt: whether a receipt in the claim's journal is this payload's, because nothing was fetched since.
+  /// - Parameter mayHaveReceipt: whether a receipt in the journal is this payload's, because nothing was fetched since.
   func finish(
     _ payload: Journal.Verified, existing: Bool, _ part: PartFile? = nil, mayHaveReceipt: Bool = false
   ) async throws {
@@ -195,7 +192,6 @@ internal import SystemPackage
 
   /// Accepts a file that already has the output's name, if it is this job's own data, published before a crash, or has
   /// the declared size and digests.
-  /// - Parameter part: the data, if it is open.
   /// - Parameter fetched: the data, if all of it was received: then the file has to be the same.
   /// - Returns: nil if there is no such file any more, if it is to be overwritten, or if it is the job's own and has no
   ///   signature yet: that is checked with the data.
@@ -218,8 +214,8 @@ internal import SystemPackage
     if !overwrites, !isOfPlan || isUnsigned, try await withdraw(plan.output, below: outputs) { return nil }
     let isOwn = status.isRegular && data?.isSameFile(as: status) == true && !isNew && isOfPlan
     if overwrites, !isOwn || isUnsigned {
-      // The other job could not deliver any more what it has published.
-      try await waitForDelivery()
+      // Another job could not deliver any more what it has published.
+      if let other = try await findUndelivered(), let wait = try awaited(other) { throw JobStop.waits(wait) }
       return nil
     }
     if isUnsigned, isOwn || hasReceipt { return nil }
@@ -294,7 +290,6 @@ extension Commit {
 /// A commit that a crash interrupted: the journal has `verified:`, and the inode that it names is still the data, or
 /// already the output.
 extension Commit {
-  /// Completes it.
   /// - Returns: nil if there was no such commit.
   /// - Throws: a mismatch if the inode's content has changed; what ``publish(_:unproven:)`` throws.
   func finishInterrupted() async throws -> Journal.Verified? {
@@ -410,13 +405,6 @@ extension Commit {
     return Failure(
       .outputExists, "\(escaped(plan.output.text)) exists already\(whose): remove it, or set `overwrite: yes`",
       expected: mismatch?.expected, found: mismatch?.found)
-  }
-
-  /// - Throws: ``JobStop/waits(_:)`` if a job has published the file and has still to deliver it;
-  ///   ``SpoolError``.
-  private func waitForDelivery() async throws {
-    guard let other = try await findUndelivered(), let awaited = try awaited(other) else { return }
-    throw JobStop.waits(awaited)
   }
 
   /// nil if the job has delivered the file, or does not run until a person wants it to.

@@ -201,7 +201,6 @@ struct Recovery: Equatable {
   /// - Parameter isTakenOver: whether the last attempt has no end record.
   /// - Parameter sharesLocks: whether the lock that this worker has proves that the last one has ended.
   /// - Parameter digests: those to compute beside CRC-32.
-  /// - Parameter pieces: by which the pieces are checked.
   static func decide(
     length: UInt64, inode: UInt64, isNew: Bool, journal: Journal, host: String, boot: String, isTakenOver: Bool,
     sharesLocks: Bool, digests: Set<DigestAlgorithm> = [], pieces: PieceList? = nil

@@ -84,12 +84,8 @@ struct AttemptEnd {
   /// The spool failed: the job cannot be moved, or its last move may not be durable.
   var problem: (any Error)?
 
-  init(_ fate: Fate, problem: (any Error)? = nil) { (self.fate, self.problem) = (fate, problem) }
-
-  init(checkedUntil next: Timestamp, hasDropped: Bool) {
-    fate = .checked
-    retry = next
-    self.hasDropped = hasDropped
+  init(_ fate: Fate, retry: Timestamp? = nil, problem: (any Error)? = nil) {
+    (self.fate, self.retry, self.problem) = (fate, retry, problem)
   }
 }
 

@@ -119,6 +119,42 @@ internal import Transfer
   }
 }
 
+/// What all fetches of an attempt share: for whom they ask servers and tell what they find.
+@WorkerLoop struct FetchContext {
+  let claim: Claim
+  let environment: JobEnvironment
+  let attempt: UInt64
+  private let patience: ServerRests.Patience
+  /// The id of the first request; the ids after it, one for each connection, are reserved for the attempt.
+  var requests: UInt64 { attempt << 6 }
+  var servers: Servers { environment.servers }
+
+  init(_ claim: Claim, _ environment: JobEnvironment, attempt: UInt64, _ request: JobRequest) {
+    (self.claim, self.environment, self.attempt) = (claim, environment, attempt)
+    // A subscription is not given up.
+    patience =
+      claim.isStandingOrder ? .endless : environment.patience(of: request, knownSince: claim.knownSince?.seconds)
+  }
+
+  /// - Throws: ``JobStop/waits(_:)`` if all mirrors rest; `server-away`, or another final failure.
+  func wait(for mirrors: [MirrorURL]) throws {
+    if let wait = try servers.wait(attempt, of: mirrors, patience) { throw JobStop.waits(wait) }
+  }
+
+  func obstacle(_ mirror: MirrorURL) -> Failure? { servers.obstacle(attempt, mirror, patience) }
+
+  func answered(_ mirror: MirrorURL) { servers.answered(attempt, mirror) }
+
+  /// - Parameter isOfOther: whether a redirect led to the server that failed.
+  func judged(_ failure: Failure, isOfOther: Bool, _ mirror: MirrorURL) -> Failure {
+    servers.judged(failure, isOfOther: isOfOther, of: attempt, mirror, claim, patience)
+  }
+
+  func log(_ event: String, _ fields: Fields) {
+    environment.log(Event(event, .info, job: claim.job.fileName, fields))
+  }
+}
+
 extension SpoolError {
   /// Whether the path of an output root is to blame, which stays so until a person changes it.
   fileprivate var isOfPath: Bool {

@@ -6,30 +6,26 @@ internal import Transfer
 @WorkerLoop final class JobFetch: RunningTransfer {
   private var plan: JobPlan
   private let data: PartData
-  private let environment: JobEnvironment
+  private var context: FetchContext
   private let account: AttemptAccount
   private let checkpointer: Checkpointer
   private let verification: Verification
   /// Asks for links again that have expired; nil if the job does not ask for links.
   private let resolver: LinkResolver?
-  private let attempt: UInt64
-  /// The id of the job's first request; the ids after it, one for each connection, are reserved for the job.
-  private let requests: UInt64
   private let started: () -> Void
   private var current: (any RunningTransfer)?
   /// The mirror that was asked, until it answers, and the data as it was then.
   private var asked: (mirror: MirrorURL, before: FetchPolicy.Progress)?
   private var isStopped = false
 
+  private var environment: JobEnvironment { context.environment }
+
   init(
-    _ plan: JobPlan, _ resolver: LinkResolver?, _ data: PartData, _ environment: JobEnvironment,
-    _ account: AttemptAccount, _ checkpointer: Checkpointer, _ verification: Verification, attempt: UInt64,
-    started: @escaping () -> Void
+    _ plan: JobPlan, _ resolver: LinkResolver?, _ data: PartData, _ context: FetchContext, _ account: AttemptAccount,
+    _ checkpointer: Checkpointer, _ verification: Verification, started: @escaping () -> Void
   ) {
-    (self.plan, self.resolver, self.data, self.environment) = (plan, resolver, data, environment)
-    (self.account, self.checkpointer, self.attempt) = (account, checkpointer, attempt)
-    requests = attempt << 6
-    (self.started, self.verification) = (started, verification)
+    (self.plan, self.resolver, self.data, self.context) = (plan, resolver, data, context)
+    (self.account, self.checkpointer, self.verification, self.started) = (account, checkpointer, verification, started)
   }
 
   func stop() {
@@ -52,7 +48,7 @@ internal import Transfer
 
   /// Once for each request.
   private func noteAnswer() {
-    if let asked { environment.servers.answered(attempt, asked.mirror) }
+    if let asked { context.answered(asked.mirror) }
     asked = nil
   }
 
@@ -60,17 +56,18 @@ internal import Transfer
   private func limitRate() {
     let (own, priority) = (data.claim.text.request.limitRate, data.claim.priority)
     let rate = (own ?? environment.options.defaults.limitRate)?.bytesPerSecond(for: priority, at: minuteOfDay())
-    environment.startedEngine?.limit(group: requests, to: rate, of: priority.place)
+    environment.startedEngine?.limit(group: context.requests, to: rate, of: priority.place)
   }
 
   /// Tries the mirrors in turn, and once more with new links if the hook `resolve` gave these. The attempt fails when
   /// no mirror is left.
   func run() async throws {
-    defer { environment.startedEngine?.limit(group: requests, to: nil, of: nil) }
+    defer { environment.startedEngine?.limit(group: context.requests, to: nil, of: nil) }
     var failures = try await tryMirrors()
     while let next = try await resolver?.ask(again: plan, after: failures, data.progress) {
       plan = next
-      data.use(plan.request)
+      context = FetchContext(data.claim, environment, attempt: context.attempt, plan.request)
+      data.request = plan.request
       if isStopped { throw JobStop.cancelled }
       failures = try await tryMirrors()
     }
@@ -121,9 +118,7 @@ internal import Transfer
     let right = mirrors.filter { !wrong.contains($0.parts.redacted) }
     mirrors = right + mirrors.filter { wrong.contains($0.parts.redacted) }
     let isLastAttempt = account.number >= plan.request.attempts ?? JobRequest.defaultAttempts
-    let servers = environment.servers
-    let patience = environment.patience(of: plan.request, knownSince: data.claim.knownSince?.seconds)
-    if let wait = try servers.wait(attempt, of: mirrors, patience) { throw JobStop.waits(wait) }
+    try context.wait(for: mirrors)
     for (index, mirror) in mirrors.enumerated() {
       if isStopped { throw JobStop.cancelled }
       // Its file would replace what another one has sent, which may still come to its end.
@@ -133,7 +128,7 @@ internal import Transfer
       {
         continue
       }
-      if let rest = servers.obstacle(attempt, mirror, patience) {
+      if let rest = context.obstacle(mirror) {
         failures.append(rest)
         continue
       }
@@ -143,8 +138,8 @@ internal import Transfer
         try begin(mirror)
         if plan.pieces != nil { try await dropWrongPieces() }
         let others = data.isAlone ? [] : mirrors[(index + 1)...].filter(\.parts.scheme.hasBoundedRanges)
-        try await ask(mirror, with: others, patience)
-        if let list = plan.pieces { found = try await repair(by: list, mirrors, patience) }
+        try await ask(mirror, with: others)
+        if let list = plan.pieces { found = try await repair(by: list, mirrors) }
         if found.isEmpty {
           try await verification.run()
           return []
@@ -177,24 +172,11 @@ internal import Transfer
     data.noteStarted()
     started()
     guard environment.options.tellsSuccess else { return }
-    log("started", Fields().with("attempt", account.number).with("at", data.part.length).with("url", url))
+    context.log("started", Fields().with("attempt", account.number).with("at", data.part.length).with("url", url))
   }
 
-  /// - Parameter others: mirrors that may be used too if there are several connections.
-  private func ask(_ mirror: MirrorURL, with others: [MirrorURL], _ patience: ServerRests.Patience) async throws {
-    let (servers, claim) = (environment.servers, data.claim)
-    let fetch = MirrorFetch(
-      mirror, with: others, data, engine: try environment.engine(), id: requests, options: environment.options,
-      memory: environment.memory, bearsMore: servers.bearsMore(mirror)
-    ) { [unowned self] in
-      log($0, $1)
-    } takesPart: {
-      servers.takesPart($0)
-    } hasRefusedConnection: {
-      servers.hasRefusedConnection($0, $1)
-    } hasFailed: { [attempt] in
-      servers.judged($1, isOfOther: $2, of: attempt, $0, claim, patience)
-    }
+  private func ask(_ mirror: MirrorURL, with others: [MirrorURL]) async throws {
+    let fetch = try MirrorFetch(mirror, with: others, data, context)
     current = fetch
     asked = (mirror, data.progress)
     limitRate()
@@ -203,11 +185,11 @@ internal import Transfer
       (current, asked) = (nil, nil)
     }
     do { try await fetch.run() } catch let failure as Failure {
-      throw servers.judged(failure, isOfOther: fetch.isOfOtherServer, of: attempt, mirror, claim, patience)
+      throw context.judged(failure, isOfOther: fetch.isOfOtherServer, mirror)
     }
     if isStopped { throw JobStop.cancelled }
     // One that asks nothing leaves the turn to another job: to verify the data may take hours.
-    if fetch.hasAsked { noteAnswer() } else { servers.ended(attempt) }
+    if fetch.hasAsked { noteAnswer() } else { context.servers.ended(context.attempt) }
   }
 
   /// Where too many pieces are wrong, they come again with all that follows.
@@ -218,15 +200,11 @@ internal import Transfer
 
   /// Fetches the pieces again that are wrong.
   /// - Returns: the failures of the mirrors; empty if all is right.
-  private func repair(
-    by list: PieceList, _ mirrors: [MirrorURL], _ patience: ServerRests.Patience
-  ) async throws -> [Failure] {
+  private func repair(by list: PieceList, _ mirrors: [MirrorURL]) async throws -> [Failure] {
     let wrong = data.wrongPieces
     // Of another size it is another file.
     if wrong.isEmpty || !list.sizes.contains(data.part.length) { return [] }
-    let repair = PieceRepair(data, list, environment, attempt: attempt, requests: requests, patience) {
-      [unowned self] in log($0, $1)
-    }
+    let repair = PieceRepair(data, list, context)
     (current, checkpointer.isAllowed) = (repair, false)
     defer {
       account.fetched += repair.fetched
@@ -240,7 +218,7 @@ internal import Transfer
   /// What was wrong of its data is dropped here, before another one's may come.
   private func leave(_ mirror: MirrorURL, _ failure: Failure, isLast: Bool) async throws {
     if !isLast {
-      log(
+      context.log(
         "mirror-failed",
         Fields().with("url", mirror.parts.redacted).with("code", failure.label).with("reason", failure.reason))
     }
@@ -251,10 +229,6 @@ internal import Transfer
     try data.dropData(after: failure.code)
     if failure.code.isMismatch { account.hasSetAside = true }
     checkpointer.isAllowed = true
-  }
-
-  private func log(_ event: String, _ fields: Fields) {
-    environment.log(Event(event, .info, job: data.claim.job.fileName, fields))
   }
 }
 
@@ -272,12 +246,11 @@ internal import Transfer
 
   var isBusy: Bool { current != nil }
 
-  /// Waits for the checkpoint that is being written, because it uses the data's descriptor.
+  /// Waits for the running checkpoint, which uses the data's descriptor.
   func finish() async { await current?.value }
 
   func beginIfDue(_ data: PartData) {
-    guard isAllowed, current == nil, data.isCheckpointDue(environment.options) else { return }
-    data.noteCheckpointBegun()
+    guard isAllowed, current == nil, data.beginsCheckpoint(environment.options) else { return }
     let part = data.part
     let mark = part.mark
     let generation = data.generation

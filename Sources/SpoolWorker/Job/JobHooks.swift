@@ -17,10 +17,8 @@ extension JobEnvironment {
     ] + digests
   }
 
-  /// Runs the `failed` hook for a job that is given up.
   /// - Parameter record: the fields of a `failed:` line.
-  /// - Parameter request: nil for what is not a valid job.
-  /// - Parameter seconds: since the first attempt began; nil for what is not a valid job.
+  /// - Parameters request, seconds: nil for what is not a valid job. `seconds` counts from its first attempt.
   func tellFailed(_ job: FileName, _ record: Fields, of request: JobRequest?, seconds: Int64?, _ hooks: Hooks) async {
     let fields: [ChildProcess.Variable] = [
       ("CODE", "code"), ("CLASS", "class"), ("REASON", "reason"), ("LINE", "line"), ("ATTEMPTS", "attempt"),

@@ -22,9 +22,7 @@ package final class JobPlan: Sendable {
     first: URLParts? = nil
   ) throws(Failure) {
     (self.request, self.pieces) = (request, pieces)
-    if !isPublished, let size = request.expected.size, let failure = Failure.tooLarge(size, most: request.maxSize) {
-      throw failure
-    }
+    if !isPublished, let failure = Failure.tooLarge(request.expected.size, most: request.maxSize) { throw failure }
     mirrors = try MirrorURL.all(of: request, isPublished ? Set(Scheme.allCases) : protocols, first: first)
     shownURL = mirrors.first?.parts.redacted
     guard let text = request.outputText(named: mirrors.first?.parts.lastPathSegment) else {
@@ -47,7 +45,7 @@ package final class JobPlan: Sendable {
     do throws(Defect) { request = try self.request.resolved(by: links) } catch {
       throw Failure(.resolveHook, "the resolve hook says \(error.reason)")
     }
-    if let size = request.expected.size, let failure = Failure.tooLarge(size, most: request.maxSize) { throw failure }
+    if let failure = Failure.tooLarge(request.expected.size, most: request.maxSize) { throw failure }
     let mirrors = links.urls.isEmpty ? mirrors : try MirrorURL.all(of: request, protocols, areFromHook: true)
     return JobPlan(request, pieces, mirrors: mirrors, output: output, shownURL: shownURL)
   }
@@ -102,8 +100,8 @@ extension JobRequest {
 extension Failure {
   /// The failure if a payload is too large; nil if it is not. No method of a request, which would be copied for it.
   /// - Parameter isAll: whether `size` is the size of the whole; otherwise it counts the bytes received so far.
-  static func tooLarge(_ size: UInt64, most: UInt64?, isAll: Bool = true) -> Failure? {
-    guard let most, size > most else { return nil }
+  static func tooLarge(_ size: UInt64?, most: UInt64?, isAll: Bool = true) -> Failure? {
+    guard let size, let most, size > most else { return nil }
     return Failure(
       .tooLarge, "the file is larger than max-size allows", expected: "at most \(most)",
       found: isAll ? "\(size)" : "at least \(size)")

@@ -13,7 +13,7 @@ internal import Spool
   private let plan: JobPlan
   private var renewal = LinkRenewal()
 
-  /// - Returns: nil for a job that does not ask for links.
+  /// nil for a job that does not ask for links.
   init?(_ plan: JobPlan, of claim: Claim, attempt: Int, _ environment: JobEnvironment, _ hooks: Hooks) {
     guard let text = plan.request.resolve?.text else { return nil }
     (self.plan, self.text, self.attempt) = (plan, text, attempt)
@@ -21,9 +21,7 @@ internal import Spool
     (self.environment, self.hooks) = (environment, hooks)
   }
 
-  func ask() async throws(Failure) -> JobPlan { try await ask(after: nil) }
-
-  /// The same when links may have expired.
+  /// Asks again where links may have expired.
   /// - Parameter current: the plan that they were in.
   /// - Returns: nil if the hook is not asked again.
   func ask(
@@ -38,7 +36,8 @@ internal import Spool
     return next
   }
 
-  private func ask(after status: Int?) async throws(Failure) -> JobPlan {
+  /// - Parameter status: of the refusal that a link has got; nil for the first time.
+  func ask(after status: Int? = nil) async throws(Failure) -> JobPlan {
     environment.log(Event("resolving", .info, job: job, Fields().with("attempt", attempt).with("status", status)))
     let answer = try await answer(after: status)
     let links: JobRequest

@@ -27,11 +27,7 @@ internal import Transfer
   private let mirrors: [MirrorURL]
   /// The version of the list at the last check; nil to fetch it anyway.
   private let known: Journal.ListVersion?
-  private let environment: JobEnvironment
-  private let attempt: UInt64
-  private let claim: Claim
-  private let patience: ServerRests.Patience
-  private var id: UInt64 { attempt << 6 }
+  private let context: FetchContext
   private var engine: (any Fetcher)?
   private var isStopped = false
   private var isOfOtherServer = false
@@ -41,24 +37,22 @@ internal import Transfer
   private(set) var fetched: UInt64 = 0
 
   init(
-    _ kind: Kind, _ request: JobRequest, _ mirrors: [MirrorURL], of claim: Claim, _ environment: JobEnvironment,
-    attempt: UInt64, _ patience: ServerRests.Patience = .endless, ifChangedSince known: Journal.ListVersion? = nil
+    _ kind: Kind, _ request: JobRequest, _ mirrors: [MirrorURL], _ context: FetchContext,
+    ifChangedSince known: Journal.ListVersion? = nil
   ) {
-    (self.request, self.mirrors, self.claim, self.patience) = (request, mirrors, claim, patience)
-    (self.kind, self.known) = (kind, known)
-    (self.environment, self.attempt) = (environment, attempt)
+    (self.kind, self.request, self.mirrors, self.context, self.known) = (kind, request, mirrors, context, known)
   }
 
   func stop() {
     isStopped = true
-    engine?.cancel(id)
+    engine?.cancel(context.requests)
   }
 
   func tick() { if sink?.hasBytes == true { noteAnswer() } }
 
   /// Once for each mirror that is asked. Whoever probes a server keeps all others from it until then.
   private func noteAnswer() {
-    if let asked { environment.servers.answered(attempt, asked) }
+    if let asked { context.answered(asked) }
     asked = nil
   }
 
@@ -66,10 +60,9 @@ internal import Transfer
   /// - Returns: nil if the list has not changed.
   func run(into file: ScratchFile) async throws -> Answer? {
     var failures: [Failure] = []
-    let servers = environment.servers
-    if let wait = try servers.wait(attempt, of: mirrors, patience) { throw JobStop.waits(wait) }
+    try context.wait(for: mirrors)
     for mirror in mirrors {
-      if let rest = servers.obstacle(attempt, mirror, patience) {
+      if let rest = context.obstacle(mirror) {
         failures.append(rest)
         continue
       }
@@ -80,7 +73,7 @@ internal import Transfer
         noteAnswer()
         return outcome
       } catch let failure as Failure {
-        let failure = servers.judged(failure, isOfOther: isOfOtherServer, of: attempt, mirror, claim, patience)
+        let failure = context.judged(failure, isOfOther: isOfOtherServer, mirror)
         if failure.code.isOfAllServers { throw failure }
         failures.append(failure)
       }
@@ -89,9 +82,9 @@ internal import Transfer
   }
 
   private func fetch(_ mirror: MirrorURL, into file: ScratchFile) async throws -> Answer? {
-    let engine = try environment.engine()
+    let engine = try context.environment.engine()
     self.engine = engine
-    let template = FetchRequest(mirror, request, id: id)
+    let template = FetchRequest(mirror, request, id: context.requests)
     let known = known.flatMap { $0.isOf(url: mirror.url, format: request.standing.entries) ? $0 : nil }
     var policy = FetchPolicy(host: mirror.parts.host, connections: 1, from: .init(length: 0, generation: 0))
     while true {
@@ -116,7 +109,7 @@ internal import Transfer
           bases: mirrors.map { $0.number == mirror.number ? response?.url ?? asked : $0.parts })
       }
       let isCoded = problem.code == .encoded && !policy.manner.isDecoding
-      let hasFamily = !mirror.isAddress && environment.options.network.addressFamily == .any
+      let hasFamily = !mirror.isAddress && context.environment.options.network.addressFamily == .any
       // What came is not continued, so it counts as nothing.
       _ = try policy.after(
         isCoded

@@ -6,32 +6,25 @@ internal import Transfer
 @WorkerLoop final class PieceRepair: RunningTransfer {
   private let data: PartData
   private let list: PieceList
-  private let environment: JobEnvironment
-  private let (attempt, requests): (UInt64, UInt64)
-  private let patience: ServerRests.Patience
-  private let log: (String, Fields) -> Void
+  private let context: FetchContext
   private var engine: (any Fetcher)?
   private var isStopped = false
   private(set) var fetched: UInt64 = 0
 
-  init(
-    _ data: PartData, _ list: PieceList, _ environment: JobEnvironment, attempt: UInt64, requests: UInt64,
-    _ patience: ServerRests.Patience, log: @escaping (String, Fields) -> Void
-  ) {
-    (self.data, self.list, self.environment, self.patience) = (data, list, environment, patience)
-    (self.attempt, self.requests, self.log) = (attempt, requests, log)
+  init(_ data: PartData, _ list: PieceList, _ context: FetchContext) {
+    (self.data, self.list, self.context) = (data, list, context)
   }
 
   func stop() {
     isStopped = true
-    engine?.cancel(requests)
+    engine?.cancel(context.requests)
   }
 
   /// - Parameter mirrors: the first one is asked first.
   /// - Returns: the failures of the mirrors; empty if all pieces are right.
   func run(_ wrong: [Int], _ mirrors: [MirrorURL]) async throws -> [Failure] {
-    log("wrong-pieces", Fields().with("count", wrong.count).with("at", range(wrong[0]).lowerBound))
-    try await data.part.makeDurable(environment.durable)
+    context.log("wrong-pieces", Fields().with("count", wrong.count).with("at", range(wrong[0]).lowerBound))
+    try await data.part.makeDurable(context.environment.durable)
     let mark = try await data.beginReplacing(from: range(wrong[0]).lowerBound)
     var (left, failures, hasParts): ([Int], [Failure], Bool) = (wrong, [], false)
     var mirrors = mirrors
@@ -50,7 +43,7 @@ internal import Transfer
     }
     try await data.endReplacing(from: mark)
     if left.isEmpty {
-      log("repaired", Fields().with("count", wrong.count))
+      context.log("repaired", Fields().with("count", wrong.count))
       return []
     }
     let others = failures.filter { $0.code != .badResponse && !$0.refusesRanges }
@@ -72,17 +65,17 @@ internal import Transfer
 
   /// - Returns: why the mirror did not send the piece; nil if it did.
   private func fetch(_ piece: Int, _ mirror: MirrorURL) async throws -> Failure? {
-    let (engine, servers) = (try environment.engine(), environment.servers)
+    let engine = try context.environment.engine()
     self.engine = engine
     if isStopped { throw JobStop.cancelled }
     let range = range(piece)
     if range.isEmpty { return nil }
     // Right before the request: whoever may ask a server whose rest is over keeps all others from it.
-    if let rest = servers.obstacle(attempt, mirror, patience) { return rest }
+    if let rest = context.obstacle(mirror) { return rest }
     let isBounded = mirror.parts.scheme.hasBoundedRanges
     let plan = ResumePlan(
       offset: range.lowerBound, last: isBounded ? range.upperBound - 1 : nil, ifRange: nil, comparesSizeOnly: true)
-    var request = FetchRequest(mirror, data.request, id: requests).asking(for: plan, .init(connections: 1))
+    var request = FetchRequest(mirror, data.request, id: context.requests).asking(for: plan, .init(connections: 1))
     request.conditions = [FetchRequest.pastCaches]
     let sink = PieceSink(data, range, plan, mirror)
     let result = await engine.fetch(request, into: sink)
@@ -90,7 +83,7 @@ internal import Transfer
     if isStopped { throw JobStop.cancelled }
     if let error = sink.error { throw error }
     if sink.hasAll {
-      servers.answered(attempt, mirror)
+      context.answered(mirror)
       return nil
     }
     let failure: Failure
@@ -103,7 +96,7 @@ internal import Transfer
       failure = Failure(code, "\(mirror.parts.host) sent a part of a piece")
     case .refused: failure = sink.refusal ?? Failure(.badResponse, "\(mirror.parts.host) sent no such range")
     }
-    return servers.judged(failure, isOfOther: result.isOfOtherServer, of: attempt, mirror, data.claim, patience)
+    return context.judged(failure, isOfOther: result.isOfOtherServer, mirror)
   }
 }
 
@@ -128,7 +121,6 @@ private final class PieceSink: FetchSink {
   }
 
   var hasAll: Bool { position == range.upperBound }
-  var isFull: Bool { false }
 
   func accept(_ response: Response) -> Bool {
     let asked = ResponseVerdict.Asked(

@@ -69,7 +69,6 @@ internal import Spool
     environment.log(Event("signed", .info, job: claim.job.fileName, facts))
   }
 
-  /// The spool's `verify` hook decides last.
   private func askHook() async throws {
     let payload = Array("\(claim.spool.location)/".utf8) + data.part.path.bytes
     let seal = try data.part.seal()

@@ -59,7 +59,9 @@ internal import Transfer
           .with("unchanged", checked.version == nil ? "yes" : nil).with("next", next)))
     // What a worker that died has left.
     await OldVersions(spool: claim.spool, log: environment.log, stop: attempt.hookStop).remove(after: like)
-    return AttemptEnd(checkedUntil: next, hasDropped: checked.new + relinked > 0)
+    var end = AttemptEnd(.checked, retry: next)
+    end.hasDropped = checked.new + relinked > 0
+    return end
   }
 
   /// What is in the list; of an order for one file, its version: the job for it replaces the last one.
@@ -163,7 +165,8 @@ internal import Transfer
     let kind: ListFetch.Kind = isOfOneFile ? .file : request.signature == nil ? .list : .signedList
     // A list whose signature was not asked for has to be fetched for that.
     let known = kind != .signedList || checks.signed != nil ? checks.version : nil
-    let fetch = ListFetch(kind, request, mirrors, of: claim, environment, attempt: attempt.id, ifChangedSince: known)
+    let context = FetchContext(claim, environment, attempt: attempt.id, request)
+    let fetch = ListFetch(kind, request, mirrors, context, ifChangedSince: known)
     attempt.transfer = fetch
     defer {
       attempt.account.fetched += fetch.fetched

@@ -57,11 +57,12 @@ import Testing
     try data.begin(version)
     try [UInt8](repeating: 7, count: 1000).withUnsafeBytes { try data.append($0, host: "h") }
     try data.finishPending()
+    let environment = try JobEnvironment(fixture.spool, WorkerOptions()) { _ in }
     let fetch = ChunkedFetch(
       data, to: 1_000_000, MemoryBudget.Share(connections: 2, largest: 300_000),
       first: ChunkPlan.Estimate(flow: 1e9, wait: 0), mirrors: [mirror], engine: engine,
-      template: FetchRequest(mirror, data.request, id: 64), isConditional: true, log: { _, _ in },
-      hasRefusedConnection: { _, _ in }, hasFailed: { _, failure, _ in failure })
+      template: FetchRequest(mirror, data.request, id: 64), isConditional: true,
+      FetchContext(claim, environment, attempt: 1, data.request))
     engine.beforeTheLie = { fetch.stop() }
     let end = await fetch.run()
     engine.beforeTheLie = {}
