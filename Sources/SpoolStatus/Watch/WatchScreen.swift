@@ -138,11 +138,7 @@ package struct WatchScreen: Sendable {
     var rest = Array(text)[...]
     while !rest.isEmpty || lines.isEmpty {
       let indent = lines.isEmpty || width < 20 ? "" : "    "
-      var room = width - indent.count
-      let most = rest.prefix { character in
-        room -= displayWidth(String(character))
-        return room >= 0
-      }
+      let most = beginning(of: rest, columns: width - indent.count)
       // Between words, if there are any; and a window of one column has no room for a wide character.
       let word = most.count < rest.count ? most.lastIndex(of: " ").map { most[..<$0] } : nil
       let isIndent = word?.allSatisfy { $0 == " " } ?? true
