@@ -127,22 +127,14 @@ package struct WaitReason: Sendable, Equatable {
   var sentence: String? {
     switch cause {
     case .held, .time: nil
-    case .gate, .space, .output, .proxy, .other: "waits for \(awaited): \(reason)"
+    case .gate, .proxy: "waits for the \(cause.rawValue): \(reason)"
+    case .space: "waits for room on the disk: \(reason)"
+    case .output: "waits for the output directory: \(reason)"
+    case .other: "waits for its worker: \(reason)"
     case .network: "waits for the network"
     case .unfinished: "not complete: \(reason)"
     case .slots: "waits for a slot: \(reason)"
     case .worker, .server, .lease, .order, .host, .priority: reason
-    }
-  }
-
-  private var awaited: String {
-    switch cause {
-    case .space: "room on the disk"
-    case .output: "the output directory"
-    case .other: "its worker"
-    case .held, .time, .worker, .gate, .proxy, .server, .network, .lease, .unfinished, .order, .host, .slots,
-      .priority:
-      "the \(cause.rawValue)"
     }
   }
 }

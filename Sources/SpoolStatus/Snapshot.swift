@@ -49,20 +49,13 @@ package struct SpoolSnapshot: Sendable {
   package var progress: (bytes: UInt64, total: UInt64)? {
     var sum: (bytes: UInt64, total: UInt64) = (0, 0)
     if unreadBegun > 0 { return nil }
-    for job in jobs[.waiting] ?? [] {
-      guard let bytes = job.bytes else { continue }
-      guard let total = job.total else { return nil }
-      sum.bytes &+= bytes
-      sum.total &+= total
-    }
-    for state in [JobState.running, .retrying, .interrupted, .paused] {
+    for state in [JobState.running, .retrying, .interrupted, .paused, .waiting] {
       let known = jobs[state] ?? []
-      guard known.count == count(state) else { return nil }
-      for job in known {
-        // A job without data and size has not begun: like most waiting jobs, it does not count.
-        if job.bytes == nil, job.total == nil { continue }
+      guard state == .waiting || known.count == count(state) else { return nil }
+      // A job without data and size has not begun, as most waiting jobs, and does not count.
+      for job in known where job.bytes != nil || job.total != nil {
         guard let total = job.total else { return nil }
-        sum.bytes &+= UInt64(clamping: job.bytes ?? 0)
+        sum.bytes &+= job.bytes ?? 0
         sum.total &+= total
       }
     }
