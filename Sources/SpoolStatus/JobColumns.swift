@@ -80,9 +80,8 @@ struct JobColumns {
     let beside = remarkWidth.map { (clipped(remark, to: $0, ellipsis: look.ellipsis), job.remarkInk) }
     let figures = row(padded(name, to: nameWidth), cells, beside, isSelected: isSelected)
     if remarkWidth != nil || remark.isEmpty { return [figures] }
-    var below = StyledLine(look)
-    below.append("    " + clipped(remark, to: max(1, width - 4), ellipsis: look.ellipsis), job.remarkInk)
-    return [figures, below]
+    let below = "    " + clipped(remark, to: max(1, width - 4), ellipsis: look.ellipsis)
+    return [figures, StyledLine(below, look, job.remarkInk)]
   }
 
   private func width(of column: Column) -> Int {

@@ -165,10 +165,9 @@ struct JobReading {
     status.problem = problem(state)
     if state == .running, !status.awaitsDelivery {
       status.rate = rate
-      if let data, let started = journal.attempts.lastStarted,
-        now.seconds - max(data.modified, started.seconds) >= Self.quietAfter
-      {
-        status.quiet = now.seconds - max(data.modified, started.seconds)
+      if let data, let started = journal.attempts.lastStarted {
+        let quiet = now.seconds - max(data.modified, started.seconds)
+        if quiet >= Self.quietAfter { status.quiet = quiet }
       }
     }
     return status

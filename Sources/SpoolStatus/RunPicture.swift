@@ -109,7 +109,6 @@ package struct RunPicture: Sendable {
 
 /// How far all jobs of a run are together. Pure.
 struct RunTotal {
-  let ended: Int
   let all: Int
   let bytes: UInt64
   /// nil if nothing is known of what is still to come.
@@ -123,7 +122,7 @@ struct RunTotal {
     let now = progress.summary
     // The difference is negative if a job that waited then has ended since.
     let (failed, retrying) = (now.givenUp - before.givenUp, max(0, now.waiting - before.waiting))
-    ended = now.done - before.done + failed + retrying + now.cancelled - before.cancelled
+    let ended = now.done - before.done + failed + retrying + now.cancelled - before.cancelled
     all = ended + progress.running.count + progress.waiting
     let more = progress.moreWait ? "+" : ""
     var troubles: [(String, Ink)] = []
