@@ -54,18 +54,14 @@ package struct JobRecord: Sendable, Equatable {
       if isFirst, let time = line.time { (since, isFirst) = (min(time, changed), false) }
       switch line.key {
       case .started: begin(line)
-      case .response: size = line.number("size") ?? size
-      case .verified: size = line.number("size") ?? size
+      case .response, .verified: size = line.number("size") ?? size
       case .requeued: recorded = 0
-      case .failed:
+      case .failed, .interrupted:
         let fetched = line.number("fetched") ?? 0
         recorded &+= fetched
-        end(line, .failed(code: line.text("code") ?? "unknown"), fetched)
-        reason = line.text("reason")
-      case .interrupted:
-        let fetched = line.number("fetched") ?? 0
-        recorded &+= fetched
-        end(line, .interrupted, fetched)
+        let isFailure = line.key == .failed
+        end(line, isFailure ? .failed(code: line.text("code") ?? "unknown") : .interrupted, fetched)
+        if isFailure { reason = line.text("reason") }
       case .done:
         output = line.text("output")
         let all = line.number("bytes-fetched") ?? 0
@@ -322,9 +318,9 @@ extension ReportFacts {
       // A receipt is the last that is written to a job.
       let from = directory == .done ? since?.seconds ?? .min : .min
       let most = directory.takesNewJobs ? Self.waitingRead : .max
-      let isOpen = directory != .done
-      try JobSearch(spool).eachJob(in: directory, besidesOrders: isOpen, modifiedSince: from, reading: most) {
-        (file) throws(SpoolError) in
+      try JobSearch(spool).eachJob(
+        in: directory, besidesOrders: directory != .done, modifiedSince: from, reading: most
+      ) { (file) throws(SpoolError) in
         if !seen.insert(file.status.inode).inserted { return }
         let name = directory == .cur ? ClaimName(file.name)?.job.fileName ?? file.name : file.name
         var record = JobRecord(

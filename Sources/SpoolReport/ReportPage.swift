@@ -71,7 +71,8 @@ package struct ReportPage {
       ("Failed attempts", "\(Shown.number(facts.failures.total)) of \(Shown.number(attempts))"),
     ]
     for state in JobState.allCases where state != .done && snapshot.count(state) > 0 {
-      items.append(("\(state.rawValue) now".capitalizedFirst, Shown.number(snapshot.count(state))))
+      let name = state.rawValue
+      items.append((name.prefix(1).uppercased() + name.dropFirst() + " now", Shown.number(snapshot.count(state))))
     }
     let html: [HTMLText] = items.map { "<div><dt>\($0.0)</dt><dd>\($0.1)</dd></div>" }
     return "<dl class=\"sums\">\(html)</dl>\n"
@@ -400,8 +401,6 @@ private struct ExplainedCodes {
     return "<dl>\(items)</dl>\n"
   }
 }
-
-extension String { fileprivate var capitalizedFirst: String { prefix(1).uppercased() + dropFirst() } }
 
 /// The style of the page. Colours have a contrast of at least 4.5 for text and 3 for drawings (WCAG 1.4.3, 1.4.11), in
 /// both schemes. No colour says anything that a text does not.
