@@ -53,13 +53,13 @@ final class FeedReader: XMLReader.Receiver {
 
   var keepsText: Bool { vocabulary?.wantsText(path) ?? false }
 
-  func begin(_ element: XMLReader.Element, depth: Int, line: Int) throws(Defect) {
-    if depth == 1 { try choose(element, line) }
+  func begin(_ element: XMLReader.Element, line: Int) throws(Defect) {
+    if path.isEmpty { try choose(element, line) }
     path.append(vocabulary?.namespaces.contains(element.namespace) == true ? element.name : "")
     vocabulary?.begin(element, path)
   }
 
-  func end(text: String, depth: Int, line: Int) throws(Defect) {
+  func end(text: String, line: Int) throws(Defect) {
     defer { path.removeLast() }
     guard let item = try vocabulary?.end(text.trimmedAsXML, path, line: line) else { return }
     items.append(item)
@@ -221,10 +221,9 @@ private struct EnclosingItem {
 
   /// Sound and film come before other files, and pictures, which are covers mostly, behind them.
   private static func rank(_ url: String, _ type: String) -> Int {
-    let place = url.utf8.prefix { $0 != UInt8(ascii: "?") && $0 != UInt8(ascii: "#") }
-    let name = place.split(separator: UInt8(ascii: "/")).last ?? place
-    let end = name.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false).dropFirst().last
-    let suffix = end.map { Substring($0).lowercasedASCII } ?? ""
+    let name = url.prefix(before: "?#").split(at: "/").last ?? ""
+    let end = name.split(at: ".", omittingEmptySubsequences: false).dropFirst().last
+    let suffix = end?.lowercasedASCII ?? ""
     if type.begins(with: "audio/") || type.begins(with: "video/") { return 0 }
     if type.begins(with: "image/") { return 2 }
     return media.contains(suffix) ? 0 : pictures.contains(suffix) ? 2 : 1

@@ -36,16 +36,16 @@ final class MetalinkReader: XMLReader.Receiver {
     return finished[position]
   }
 
-  func begin(_ element: XMLReader.Element, depth: Int, line: Int) throws(Defect) {
-    if depth == 1 { namespace = element.namespace }
+  func begin(_ element: XMLReader.Element, line: Int) throws(Defect) {
+    if path.isEmpty { namespace = element.namespace }
     path.append(element.namespace == namespace ? element.name : "")
     (attributes, base) = (element.attributes, element.base)
-    if depth == 1, path != ["metalink"] { throw Defect(line: line, reason: "XML, but no Metalink file") }
+    if path[0] != "metalink" { throw Defect(line: line, reason: "XML, but no Metalink file") }
     if isFile { file = MetalinkFile(name: element.attributes["name"], line: line) }
     if element.name == "pieces" { file?.beginPieces(element.attributes, line) }
   }
 
-  func end(text: String, depth: Int, line: Int) throws(Defect) {
+  func end(text: String, line: Int) throws(Defect) {
     defer { path.removeLast() }
     // Taken out, so that it is not copied with all its mirrors.
     guard var file = self.file.take() else { return }

@@ -12,12 +12,12 @@ final class XMLReader {
     let base: String
   }
 
-  /// What reads the elements. The depth of the outermost is 1.
+  /// What reads the elements.
   protocol Receiver: AnyObject {
-    func begin(_ element: Element, depth: Int, line: Int) throws(Defect)
+    func begin(_ element: Element, line: Int) throws(Defect)
     /// - Parameter text: what was in it, up to the next element.
-    func end(text: String, depth: Int, line: Int) throws(Defect)
-    /// Whether the text that comes now is wanted. If not, ``end(text:depth:line:)`` gets an empty one.
+    func end(text: String, line: Int) throws(Defect)
+    /// Whether the text that comes now is wanted. If not, ``end(text:line:)`` gets an empty one.
     var keepsText: Bool { get }
   }
 
@@ -80,7 +80,6 @@ final class XMLReader {
 
   var problems: ListProblems { mender?.problems ?? ListProblems() }
 
-  private var depth: Int { bases.count }
   private var line: Int { Int(XML_GetCurrentLineNumber(parser)) }
 
   private static func this(_ context: UnsafeMutableRawPointer?) -> XMLReader? {
@@ -98,7 +97,7 @@ final class XMLReader {
   }
 
   private func begin(_ name: UnsafePointer<XML_Char>?, _ attributes: UnsafeMutablePointer<UnsafePointer<XML_Char>?>?) {
-    guard let name, depth < deepest else { return refuse("elements more than \(deepest) deep") }
+    guard let name, bases.count < deepest else { return refuse("elements more than \(deepest) deep") }
     text.removeAll(keepingCapacity: true)
     var found: [String: String] = [:]
     var base = bases.last ?? ""
@@ -118,12 +117,12 @@ final class XMLReader {
     let element = Element(
       name: parts.last.map { String($0) } ?? "", namespace: parts.count > 1 ? String(parts[0]) : "", attributes: found,
       base: base)
-    do throws(Defect) { try receiver.begin(element, depth: depth, line: line) } catch { stop(error) }
+    do throws(Defect) { try receiver.begin(element, line: line) } catch { stop(error) }
   }
 
   private func end() {
     do throws(Defect) {
-      try receiver.end(text: String(decoding: text, as: UTF8.self), depth: depth, line: line)
+      try receiver.end(text: String(decoding: text, as: UTF8.self), line: line)
     } catch { stop(error) }
     text.removeAll(keepingCapacity: true)
     bases.removeLast()
