@@ -225,9 +225,7 @@ struct TopList<Element: Sendable>: Sendable {
     least = kept.last?.key ?? .min
   }
 
-  private var sorted: [(key: Int64, element: Element)] {
-    kept.enumerated().sorted { ($1.element.key, $0.offset) < ($0.element.key, $1.offset) }.map(\.element)
-  }
+  private var sorted: [(key: Int64, element: Element)] { kept.sorted { $0.key > $1.key } }
 
   var elements: [Element] { sorted.prefix(limit).map(\.element) }
 }

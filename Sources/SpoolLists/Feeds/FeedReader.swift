@@ -233,8 +233,7 @@ private struct EnclosingItem {
   var entries: [FeedEntry] {
     let links = enclosures.isEmpty ? soundAndFilm : enclosures
     let identity = identity.isEmpty ? links.first?.url ?? "" : identity
-    let order = links.indices.sorted { (links[$0].rank, $0) < (links[$1].rank, $1) }
-    return order.map { FeedEntry(identity: identity, date: date, urls: [links[$0].url]) }
+    return links.sorted { $0.rank < $1.rank }.map { FeedEntry(identity: identity, date: date, urls: [$0.url]) }
   }
 }
 

@@ -157,9 +157,9 @@ private struct MetalinkFile {
     guard let fetched else {
       throw Defect(line: line, reason: "the file `\(escaped(name))` has no URL of http, https, ftp, ftps or sftp")
     }
-    let order = fetched.indices.sorted { (fetched[$0].rank, $0) < (fetched[$1].rank, $1) }
-    let kept = JobRequest.mirrors(order.map { fetched[$0].url }).count
-    for mirror in order.prefix(kept).map({ fetched[$0] }) { try job.request.add(url: mirror.url, line: mirror.line) }
+    let order = fetched.sorted { $0.rank < $1.rank }
+    let kept = JobRequest.mirrors(order.map(\.url)).count
+    for mirror in order.prefix(kept) { try job.request.add(url: mirror.url, line: mirror.line) }
     // Only the strongest (RFC 5854 section 4.2.4).
     let strongest = DigestAlgorithm.byStrength.lazy.compactMap { request.expected.digests[$0] }.first
     if let strongest { job.request.expected.digests = Digests(strongest) }
