@@ -17,7 +17,6 @@ struct HTMLText: ExpressibleByStringInterpolation, CustomStringConvertible {
     mutating func appendInterpolation(_ values: [HTMLText]) { for value in values { text += value.description } }
   }
 
-  /// Text that is HTML already.
   init(html: String) { description = html }
   init(stringLiteral value: String) { description = value }
   init(stringInterpolation: StringInterpolation) { description = stringInterpolation.text }

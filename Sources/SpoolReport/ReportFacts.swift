@@ -105,7 +105,6 @@ package struct JobRecord: Sendable, Equatable {
 
   var code: String? { if case .failed(let code) = attempts.last?.end { code } else { nil } }
 
-  /// The host of the last attempt; empty if there was none.
   var host: String { attempts.last?.host ?? "" }
 }
 
@@ -155,7 +154,6 @@ package struct ReportFacts: Sendable {
   private static let mostCodes = 200
   static let others = "(others)"
 
-  /// Of no job.
   /// - Parameter now: by the clock of the file system.
   package init(since: Timestamp?, now: Timestamp) {
     self.since = since
@@ -299,7 +297,6 @@ extension ReportFacts {
   private static let waitingRead = 10_000
 
   /// Reads the journals and receipts of a spool, archived ones too. It changes nothing.
-  /// - Parameter since: what happened before is left out; nil: nothing.
   /// - Throws: ``SpoolError``, EACCES if this user may not read one of the directories.
   package static func read(_ spool: Spool, since: Timestamp?, now: Timestamp) throws(SpoolError) -> ReportFacts {
     var facts = ReportFacts(since: since, now: now)

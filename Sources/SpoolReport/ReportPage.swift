@@ -106,7 +106,6 @@ package struct ReportPage {
 
   // MARK: hosts
 
-  /// More hosts are left out.
   private static let mostHosts = 25
 
   private var hosts: HTMLText {
@@ -214,7 +213,6 @@ package struct ReportPage {
 
 /// The slowest, the biggest and the oldest jobs.
 extension ReportPage {
-  /// How the attempts of each job lie in time.
   private var slowest: HTMLText {
     let jobs = facts.slowest.elements.filter { $0.seconds > 0 }
     let longest = jobs.first?.seconds ?? 1

@@ -24,7 +24,6 @@ package struct JobStatus: Sendable {
     package var reason: String
     package var time: Timestamp?
 
-    /// - Parameter time: nil where the journal does not say when.
     package init(code: String, reason: String, time: Timestamp? = nil) {
       (self.code, self.reason, self.time) = (code, reason, time)
     }
@@ -43,7 +42,6 @@ package struct JobStatus: Sendable {
   package var quiet: Int64?
   /// Attempts that count, including the current one.
   package var attempts: Int?
-  /// The number of attempts after which the job is given up.
   package var attemptLimit: Int?
   package var next: Timestamp?
   package var problem: Problem?
@@ -234,7 +232,6 @@ extension JobStatus.Problem {
   var json: JSONText { .object([("code", .string(code)), ("reason", .string(reason)), ("time", .optional(time))]) }
 }
 
-/// What the spool knows about a standing order.
 package struct OrderStatus: Sendable {
   package var name: FileName
   /// That of a job whose file is in the same place; ``JobState/waiting`` where a job would be retried.
@@ -250,7 +247,6 @@ package struct OrderStatus: Sendable {
 
   init(_ name: FileName, _ state: JobState) { (self.name, self.state) = (name, state == .retrying ? .waiting : state) }
 
-  /// The state as `status` and its JSON name it.
   var shownState: String { state == .running ? "checking" : state.rawValue }
 
   var json: JSONText {
@@ -284,7 +280,6 @@ package struct DoneStatus: Sendable {
   /// Bytes that were received for it, in all attempts.
   package var fetched: UInt64?
   package var seconds: Int64?
-  /// Its size, and how long and how fast it came.
   package var figures: PayloadFigures?
   package var attempts: Int?
 

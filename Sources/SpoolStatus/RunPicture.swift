@@ -65,7 +65,6 @@ package struct RunPicture: Sendable {
 
   // MARK: lines
 
-  /// - Parameter width: the maximum number of columns.
   /// - Parameter height: the maximum number of rows. The total is the last row, and the last to be left out.
   package func lines(width: Int, height: Int, _ look: Look) -> [StyledLine] {
     guard width > 0, height > 0 else { return [] }

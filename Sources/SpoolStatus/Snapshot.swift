@@ -82,7 +82,6 @@ package struct SpoolSnapshot: Sendable {
   }
 }
 
-/// Computes the rates of running jobs from one snapshot to the next.
 package struct RateBook: Sendable {
   private var meters: [FileName: RateMeter] = [:]
 
@@ -138,7 +137,7 @@ extension SpoolSnapshot {
     ]).text
   }
 
-  /// Those that rest or that a job waits for, those with the most jobs first. The jobs of a proxy are not counted.
+  /// The jobs of a proxy are not counted.
   mutating func add(_ all: [ServerStatus]) {
     if all.isEmpty { return }
     var counts: [ExactText: Int] = [:]
@@ -242,7 +241,6 @@ package struct WorkerStatus: Sendable {
 }
 
 extension ClaimName {
-  /// Whether the claim's worker may be alive.
   /// - Parameter now: by the file system's clock.
   func isAlive(_ status: FileStatus, in spool: Spool, now: Timestamp) -> Bool {
     let leases = Leases(spool)

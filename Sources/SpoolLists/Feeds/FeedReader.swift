@@ -5,7 +5,6 @@ final class FeedReader: XMLReader.Receiver {
   /// Text in feeds may be XHTML, deep and long; it is not kept.
   private static let deepest = 256
 
-  /// nil: whichever it is.
   private let wanted: EntryFormat?
   private var vocabulary: (any FeedVocabulary)?
   private var path: [String] = []

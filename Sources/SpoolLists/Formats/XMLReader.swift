@@ -12,7 +12,6 @@ final class XMLReader {
     let base: String
   }
 
-  /// What reads the elements.
   protocol Receiver: AnyObject {
     func begin(_ element: Element, line: Int) throws(Defect)
     /// - Parameter text: what was in it, up to the next element.
@@ -41,7 +40,6 @@ final class XMLReader {
   private var mender: XMLMender?
 
   /// - Parameter deepest: the maximum number of elements inside each other.
-  /// - Parameter mender: mends the XML before it is parsed; nil where what is not well-formed is refused.
   init(_ receiver: any Receiver, deepest: Int = XMLReader.deepest, mending mender: XMLMender? = nil) throws(Defect) {
     // What is mended is in UTF-8, whatever it declares.
     let charset = mender == nil ? nil : "UTF-8"
@@ -61,7 +59,6 @@ final class XMLReader {
 
   deinit { XML_ParserFree(parser) }
 
-  /// - Parameter isLast: whether the document ends here.
   func take(_ block: [UInt8], isLast: Bool) throws(Defect) {
     let block = try mender?.take(block, isLast: isLast) ?? block
     let status = block.withUnsafeBytes { bytes in
