@@ -119,7 +119,7 @@ package struct WaitReason: Sendable, Equatable {
 
   package init(_ cause: Cause, _ reason: String) { (self.cause, self.reason) = (cause, reason) }
 
-  var json: JSONText { .object([("cause", .string(cause.rawValue)), ("reason", .string(reason))]) }
+  var json: JSONText { ["cause": .string(cause.rawValue), "reason": .string(reason)] }
 
   /// In a table; nil for what the table says in other words.
   var sentence: String? {
@@ -218,18 +218,18 @@ extension JobStatus.Problem {
 
 extension JobStatus {
   var json: JSONText {
-    .object([
-      ("name", .string(name.display)), ("state", .string(state.rawValue)), ("bytes", .count(bytes)),
-      ("total", .count(total)), ("rate", .rate(rate)), ("left", .count(secondsLeft)), ("attempts", .count(attempts)),
-      ("attempt-limit", .count(attemptLimit)), ("next", .optional(next)), ("worker", .optional(worker)),
-      ("priority", .optional(priority?.rawValue)), ("waits", waits?.json ?? .null),
-      ("delivery", .optional(awaitsDelivery ? "waiting" : nil)), ("error", problem?.json ?? .null),
-    ])
+    [
+      "name": .string(name.display), "state": .string(state.rawValue), "bytes": .count(bytes), "total": .count(total),
+      "rate": .rate(rate), "left": .count(secondsLeft), "attempts": .count(attempts),
+      "attempt-limit": .count(attemptLimit), "next": .optional(next), "worker": .optional(worker),
+      "priority": .optional(priority?.rawValue), "waits": waits?.json ?? .null,
+      "delivery": .optional(awaitsDelivery ? "waiting" : nil), "error": problem?.json ?? .null,
+    ]
   }
 }
 
 extension JobStatus.Problem {
-  var json: JSONText { .object([("code", .string(code)), ("reason", .string(reason)), ("time", .optional(time))]) }
+  var json: JSONText { ["code": .string(code), "reason": .string(reason), "time": .optional(time)] }
 }
 
 package struct OrderStatus: Sendable {
@@ -250,11 +250,11 @@ package struct OrderStatus: Sendable {
   var shownState: String { state == .running ? "checking" : state.rawValue }
 
   var json: JSONText {
-    .object([
-      ("name", .string(name.display)), ("state", .string(shownState)), ("checked", .optional(checked)),
-      ("entries", .count(entries)), ("next", .optional(next)), ("problems", .count(problems.count)),
-      ("error", problem?.json ?? .null),
-    ])
+    [
+      "name": .string(name.display), "state": .string(shownState), "checked": .optional(checked),
+      "entries": .count(entries), "next": .optional(next), "problems": .count(problems.count),
+      "error": problem?.json ?? .null,
+    ]
   }
 
   /// - Parameter next: the time of modification of an order that waits.
@@ -304,11 +304,10 @@ package struct DoneStatus: Sendable {
   }
 
   var json: JSONText {
-    .object([
-      ("name", .string(name.display)), ("time", .string(time.description)), ("output", .string(escaped(output))),
-      ("size", .count(size)), ("fetched", .count(fetched)), ("seconds", .count(seconds)),
-      ("attempts", .count(attempts)),
-    ])
+    [
+      "name": .string(name.display), "time": .string(time.description), "output": .string(escaped(output)),
+      "size": .count(size), "fetched": .count(fetched), "seconds": .count(seconds), "attempts": .count(attempts),
+    ]
   }
 }
 
