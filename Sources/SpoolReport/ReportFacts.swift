@@ -215,10 +215,7 @@ struct TopList<Element: Sendable>: Sendable {
     count += 1
     guard key > least || kept.count < limit else { return }
     kept.append((key, element))
-    if kept.count >= 4 * limit { prune() }
-  }
-
-  private mutating func prune() {
+    if kept.count < 4 * limit { return }
     kept = Array(sorted.prefix(limit))
     least = kept.last?.key ?? .min
   }

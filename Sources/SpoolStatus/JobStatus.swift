@@ -245,8 +245,6 @@ package struct OrderStatus: Sendable {
   /// Why the last check failed; nil if it did not.
   package var problem: JobStatus.Problem?
 
-  init(_ name: FileName, _ state: JobState) { (self.name, self.state) = (name, state == .retrying ? .waiting : state) }
-
   var shownState: String { state == .running ? "checking" : state.rawValue }
 
   var json: JSONText {
@@ -258,15 +256,15 @@ package struct OrderStatus: Sendable {
   }
 
   /// - Parameter next: the time of modification of an order that waits.
-  init(_ name: FileName, _ state: JobState, _ text: JobText, next: Timestamp?, inode: UInt64?) {
-    self.init(name, state)
-    self.inode = inode
-    let checks = text.journal.checks
+  init(_ name: FileName, _ state: JobState, _ text: JobText? = nil, next: Timestamp? = nil, inode: UInt64? = nil) {
+    (self.name, self.state) = (name, state == .retrying ? .waiting : state)
+    (self.next, self.inode) = (next, inode)
+    guard let journal = text?.journal else { return }
+    let checks = journal.checks
     checked = checks.lastTime
     entries = checks.lastTime == nil ? nil : checks.entries
     problems = checks.problems
-    self.next = next
-    problem = text.journal.attempts.lastFailure.map { JobStatus.Problem($0) }
+    problem = journal.attempts.lastFailure.map { JobStatus.Problem($0) }
   }
 }
 

@@ -265,7 +265,7 @@ package final class SnapshotReader {
       }
       let inode = try status(directory, directory == .cur ? file : name)?.inode
       if text.request.isStandingOrder {
-        snapshot.add(OrderStatus(name, state, text, next: nil, inode: inode))
+        snapshot.add(OrderStatus(name, state, text, inode: inode))
         return nil
       }
       let data = try status(.partial, name.data).map { (size: UInt64(clamping: $0.size), modified: $0.modified) }

@@ -138,7 +138,8 @@ package struct LiveRegion: Sendable {
   /// - Parameter above: lines to print above the region, from where they scroll up.
   /// - Parameter columns: the window's current width. If it has become narrower, the terminal has wrapped the lines.
   package mutating func draw(_ lines: [StyledLine], above: [String] = [], columns: Int) -> String {
-    var result = back(columns)
+    let rows = drawn.reduce(0) { $0 + max(1, ($1 + columns - 1) / max(1, columns)) }
+    var result = rows == 0 ? "\r" : "\r\u{1B}[\(rows)A"
     // These lines may wrap, so everything below them is erased first.
     if !above.isEmpty { result += "\u{1B}[J" + above.map { $0 + "\n" }.joined() }
     // Erases the whole row before the text, not the rest of it afterwards: some terminals treat cells that were erased
@@ -149,9 +150,4 @@ package struct LiveRegion: Sendable {
   }
 
   package mutating func erase(columns: Int) -> String { draw([], columns: columns) }
-
-  private func back(_ columns: Int) -> String {
-    let rows = drawn.reduce(0) { $0 + max(1, ($1 + columns - 1) / max(1, columns)) }
-    return rows == 0 ? "\r" : "\r\u{1B}[\(rows)A"
-  }
 }

@@ -21,17 +21,12 @@ final class FeedReader: XMLReader.Receiver {
     let xml = try XMLReader(reader, deepest: deepest, mending: XMLMender(decoder))
     while let block = try source.next() { try xml.take(block, isLast: false) }
     try xml.take([], isLast: true)
-    var list = reader.list
-    list.problems.add(xml.problems)
-    return list
-  }
-
-  private var list: ReadList {
     var list = ReadList()
-    list.entries = distinctEntries
-    if count == 0, !items.isEmpty {
-      list.problems.note("none of its \(items.count) items has an enclosure, which is a link to a file")
+    list.entries = reader.distinctEntries
+    if list.entries.isEmpty, !reader.items.isEmpty {
+      list.problems.note("none of its \(reader.items.count) items has an enclosure, which is a link to a file")
     }
+    list.problems.add(xml.problems)
     return list
   }
 

@@ -17,9 +17,8 @@ package struct WatchScreen: Sendable {
   {
     let width = max(1, columns - 1)
     if case .page(let text) = keys.mode { return page(text, &keys, width, rows) }
-    let isFiltered = !keys.filter.isEmpty
     let table = StatusTable(
-      snapshot, look, width: width, selected: keys.selected, isFiltered: isFiltered, drawsBars: true
+      snapshot, look, width: width, selected: keys.selected, isFiltered: !keys.filter.isEmpty, drawsBars: true
     ) { _ in .max }
     if rates.last?.time != snapshot.time { rates = rates.suffix(199) + [(snapshot.time, snapshot.rate ?? 0)] }
     let bottom = rows > 2 || rows == 2 && keys.mode != .table ? [self.bottom(snapshot, keys, width)] : []
