@@ -72,7 +72,8 @@ package struct ReportPage {
     ]
     for state in JobState.allCases where state != .done && snapshot.count(state) > 0 {
       let name = state.rawValue
-      items.append((name.prefix(1).uppercased() + name.dropFirst() + " now", Shown.number(snapshot.count(state))))
+      let title = "\(name.prefix(1).uppercased())\(name.dropFirst()) now"
+      items.append((title, Shown.number(snapshot.count(state))))
     }
     let html: [HTMLText] = items.map { "<div><dt>\($0.0)</dt><dd>\($0.1)</dd></div>" }
     return "<dl class=\"sums\">\(html)</dl>\n"
