@@ -138,7 +138,6 @@ package struct RunClosing {
   private let now: Timestamp
   private let isOnce: Bool
 
-  /// - Parameter seconds: that the run took.
   /// - Parameter isOnce: whether it was to run what was due, and not to stay.
   /// - Parameter waiting: the fields of the event `waiting`; nil if there was none.
   package init(_ summary: RunSummary, seconds: Int64, isOnce: Bool, waiting: Fields?, now: Timestamp) {

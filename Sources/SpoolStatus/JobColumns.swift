@@ -72,7 +72,6 @@ struct JobColumns {
     return row(padded("JOB", to: nameWidth), cells, nil, heading: true)
   }
 
-  /// - Parameter saysWait: whether the remark says what the job waits for.
   func lines(_ job: JobStatus, saysWait: Bool = true, isSelected: Bool = false) -> [StyledLine] {
     let name = fitted(job.name.display, to: nameWidth, ellipsis: look.ellipsis)
     let cells = columns.map { padded(cell($0, job), to: width(of: $0), left: true) }

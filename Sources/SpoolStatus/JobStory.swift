@@ -225,7 +225,6 @@ package enum JobStanding: Sendable, Equatable {
   }
 }
 
-/// Looking at single jobs. It only reads, like ``SnapshotReader``.
 extension JobStanding {
   package static func of(_ job: JobName, in spool: Spool) throws(SpoolError) -> JobStanding {
     // One look can miss a job that moves (INTERNALS.md, invariant 10).

@@ -116,7 +116,6 @@ struct RunTotal {
   let label: TotalLabel
 
   /// - Parameter before: how jobs had ended where the total begins.
-  /// - Parameter gone: how many jobs were seen running and have ended, and the bytes that they had.
   init(_ progress: WorkerProgress, since before: RunSummary, gone: (jobs: UInt64, bytes: UInt64)) {
     let now = progress.summary
     // The difference is negative if a job that waited then has ended since.
