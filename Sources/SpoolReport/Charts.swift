@@ -4,7 +4,6 @@ internal import Spool
 /// stretched to the width of the page. Pure.
 enum Charts {
   /// Bars over the time, with the highest value and the ends of the axis written beside them.
-  /// - Parameter shown: writes a value.
   /// - Parameter kind: the class that the bars are coloured by.
   static func bars(_ values: [UInt64], _ axis: TimeAxis, kind: String, shown: (UInt64) -> String) -> HTMLText {
     let most = values.max() ?? 0
@@ -70,6 +69,5 @@ enum Charts {
       """
   }
 
-  /// More attempts of a job are not drawn.
   private static let mostAttempts = 200
 }

@@ -17,7 +17,6 @@ struct HTMLText: ExpressibleByStringInterpolation, CustomStringConvertible {
     mutating func appendInterpolation(_ values: [HTMLText]) { for value in values { text += value.description } }
   }
 
-  /// Text that is HTML already.
   init(html: String) { description = html }
   init(stringLiteral value: String) { description = value }
   init(stringInterpolation: StringInterpolation) { description = stringInterpolation.text }
@@ -97,22 +96,18 @@ struct ReportTable {
   var html: HTMLText {
     if rows.isEmpty { return "<p class=\"none\">\(caption): \(otherwise)</p>\n" }
     // A region that can be scrolled has to be reached by the keyboard (WCAG 2.1.1).
-    var html: HTMLText = """
-      <div class="scroll" tabindex="0" role="region" aria-label="\(caption)"><table><caption>\(caption)</caption>
-      <thead><tr>
-      """
-    for column in columns { html += "<th scope=\"col\"\(Self.style(column))>\(column.title)</th>" }
-    html += "</tr></thead>\n<tbody>\n"
-    var body = ""
-    for row in rows {
-      body += "<tr>"
-      for (index, (column, cell)) in zip(columns, row).enumerated() {
-        let tag = index == 0 ? "th scope=\"row\"" : "td"
-        body += "<\(tag)\(Self.style(column).description)>\(cell.description)</\(index == 0 ? "th" : "td")>"
-      }
-      body += "</tr>\n"
+    let titles: [HTMLText] = columns.map { "<th scope=\"col\"\(Self.style($0))>\($0.title)</th>" }
+    let body: [HTMLText] = rows.map { row in
+      let cells: [HTMLText] = zip(columns, row).dropFirst().map { "<td\(Self.style($0))>\($1)</td>" }
+      return "<tr><th scope=\"row\"\(Self.style(columns[0]))>\(row[0])</th>\(cells)</tr>\n"
     }
-    return HTMLText(html: "\(html)\(body)</tbody></table></div>\n")
+    return """
+      <div class="scroll" tabindex="0" role="region" aria-label="\(caption)"><table><caption>\(caption)</caption>
+      <thead><tr>\(titles)</tr></thead>
+      <tbody>
+      \(body)</tbody></table></div>
+
+      """
   }
 
   private static func style(_ column: Column) -> HTMLText {

@@ -54,18 +54,14 @@ package struct JobRecord: Sendable, Equatable {
       if isFirst, let time = line.time { (since, isFirst) = (min(time, changed), false) }
       switch line.key {
       case .started: begin(line)
-      case .response: size = line.number("size") ?? size
-      case .verified: size = line.number("size") ?? size
+      case .response, .verified: size = line.number("size") ?? size
       case .requeued: recorded = 0
-      case .failed:
+      case .failed, .interrupted:
         let fetched = line.number("fetched") ?? 0
         recorded &+= fetched
-        end(line, .failed(code: line.text("code") ?? "unknown"), fetched)
-        reason = line.text("reason")
-      case .interrupted:
-        let fetched = line.number("fetched") ?? 0
-        recorded &+= fetched
-        end(line, .interrupted, fetched)
+        let isFailure = line.key == .failed
+        end(line, isFailure ? .failed(code: line.text("code") ?? "unknown") : .interrupted, fetched)
+        if isFailure { reason = line.text("reason") }
       case .done:
         output = line.text("output")
         let all = line.number("bytes-fetched") ?? 0
@@ -109,7 +105,6 @@ package struct JobRecord: Sendable, Equatable {
 
   var code: String? { if case .failed(let code) = attempts.last?.end { code } else { nil } }
 
-  /// The host of the last attempt; empty if there was none.
   var host: String { attempts.last?.host ?? "" }
 }
 
@@ -159,7 +154,6 @@ package struct ReportFacts: Sendable {
   private static let mostCodes = 200
   static let others = "(others)"
 
-  /// Of no job.
   /// - Parameter now: by the clock of the file system.
   package init(since: Timestamp?, now: Timestamp) {
     self.since = since
@@ -221,17 +215,12 @@ struct TopList<Element: Sendable>: Sendable {
     count += 1
     guard key > least || kept.count < limit else { return }
     kept.append((key, element))
-    if kept.count >= 4 * limit { prune() }
-  }
-
-  private mutating func prune() {
+    if kept.count < 4 * limit { return }
     kept = Array(sorted.prefix(limit))
     least = kept.last?.key ?? .min
   }
 
-  private var sorted: [(key: Int64, element: Element)] {
-    kept.enumerated().sorted { ($1.element.key, $0.offset) < ($0.element.key, $1.offset) }.map(\.element)
-  }
+  private var sorted: [(key: Int64, element: Element)] { kept.sorted { $0.key > $1.key } }
 
   var elements: [Element] { sorted.prefix(limit).map(\.element) }
 }
@@ -305,7 +294,6 @@ extension ReportFacts {
   private static let waitingRead = 10_000
 
   /// Reads the journals and receipts of a spool, archived ones too. It changes nothing.
-  /// - Parameter since: what happened before is left out; nil: nothing.
   /// - Throws: ``SpoolError``, EACCES if this user may not read one of the directories.
   package static func read(_ spool: Spool, since: Timestamp?, now: Timestamp) throws(SpoolError) -> ReportFacts {
     var facts = ReportFacts(since: since, now: now)
@@ -322,9 +310,9 @@ extension ReportFacts {
       // A receipt is the last that is written to a job.
       let from = directory == .done ? since?.seconds ?? .min : .min
       let most = directory.takesNewJobs ? Self.waitingRead : .max
-      let isOpen = directory != .done
-      try JobSearch(spool).eachJob(in: directory, besidesOrders: isOpen, modifiedSince: from, reading: most) {
-        (file) throws(SpoolError) in
+      try JobSearch(spool).eachJob(
+        in: directory, besidesOrders: directory != .done, modifiedSince: from, reading: most
+      ) { (file) throws(SpoolError) in
         if !seen.insert(file.status.inode).inserted { return }
         let name = directory == .cur ? ClaimName(file.name)?.job.fileName ?? file.name : file.name
         var record = JobRecord(

@@ -71,7 +71,9 @@ package struct ReportPage {
       ("Failed attempts", "\(Shown.number(facts.failures.total)) of \(Shown.number(attempts))"),
     ]
     for state in JobState.allCases where state != .done && snapshot.count(state) > 0 {
-      items.append(("\(state.rawValue) now".capitalizedFirst, Shown.number(snapshot.count(state))))
+      let name = state.rawValue
+      let title = "\(name.prefix(1).uppercased())\(name.dropFirst()) now"
+      items.append((title, Shown.number(snapshot.count(state))))
     }
     let html: [HTMLText] = items.map { "<div><dt>\($0.0)</dt><dd>\($0.1)</dd></div>" }
     return "<dl class=\"sums\">\(html)</dl>\n"
@@ -105,7 +107,6 @@ package struct ReportPage {
 
   // MARK: hosts
 
-  /// More hosts are left out.
   private static let mostHosts = 25
 
   private var hosts: HTMLText {
@@ -213,7 +214,6 @@ package struct ReportPage {
 
 /// The slowest, the biggest and the oldest jobs.
 extension ReportPage {
-  /// How the attempts of each job lie in time.
   private var slowest: HTMLText {
     let jobs = facts.slowest.elements.filter { $0.seconds > 0 }
     let longest = jobs.first?.seconds ?? 1
@@ -400,8 +400,6 @@ private struct ExplainedCodes {
     return "<dl>\(items)</dl>\n"
   }
 }
-
-extension String { fileprivate var capitalizedFirst: String { prefix(1).uppercased() + dropFirst() } }
 
 /// The style of the page. Colours have a contrast of at least 4.5 for text and 3 for drawings (WCAG 1.4.3, 1.4.11), in
 /// both schemes. No colour says anything that a text does not.

@@ -38,7 +38,7 @@ package struct EventSentence {
     case "proxy-back": line.append("the proxy \(fields["proxy"] ?? "") serves again")
     case "data-lost":
       line.append("data-lost: \(fields["reason"] ?? ""); fetching again from byte \(fields["at"] ?? "?")", .yellow)
-    case "waiting": line.append(WaitingSentence(fields, now: now).text)
+    case "waiting": line.append(WaitingSentence(fields: fields, now: now).text)
     case "watching": line.append("watching \(escaped(spool)): drop a job into new/; Ctrl-C stops")
     default: line.append("\(event.name): \(fields.text)", event.level == .error ? .red : nil)
     }
@@ -93,11 +93,9 @@ package struct EventSentence {
 
 /// Why a run ends while jobs are left: the event `waiting`. Pure.
 private struct WaitingSentence {
-  private let fields: Fields
-  private let now: Timestamp?
-
-  /// - Parameter now: for a terminal, where times are told from now on; nil for a log.
-  init(_ fields: Fields, now: Timestamp?) { (self.fields, self.now) = (fields, now) }
+  let fields: Fields
+  /// For a terminal, where times are told from now on; nil for a log.
+  let now: Timestamp?
 
   var text: String {
     let jobs =
@@ -111,8 +109,7 @@ private struct WaitingSentence {
     if let count = fields["unsettled"] {
       reasons.append("\(count) changed a moment ago and may still be written (\(FileStatus.settlingTime) s)")
     }
-    if let gate = fields["gate"] { reasons.append(gate) }
-    for key in ["proxy", "server"] { if let reason = fields[key] { reasons.append(reason) } }
+    reasons += ["gate", "proxy", "server"].compactMap { fields[$0] }
     if let problem = fields["output-root"] { reasons.append("no output directory: \(problem)") }
     if let kept = fields["min-free"] {
       let needed = fields["needed"].map { "\(size($0))\(now == nil ? " bytes" : "") are needed, " } ?? ""
@@ -141,7 +138,6 @@ package struct RunClosing {
   private let now: Timestamp
   private let isOnce: Bool
 
-  /// - Parameter seconds: that the run took.
   /// - Parameter isOnce: whether it was to run what was due, and not to stay.
   /// - Parameter waiting: the fields of the event `waiting`; nil if there was none.
   package init(_ summary: RunSummary, seconds: Int64, isOnce: Bool, waiting: Fields?, now: Timestamp) {
@@ -159,7 +155,7 @@ package struct RunClosing {
     if failed > 0 { parts.append(("\(failed) failed", .red)) }
     if cancelled > 0 { parts.append(("\(cancelled) cancelled", nil)) }
     if let waiting {
-      parts.append((WaitingSentence(waiting, now: now).part, .yellow))
+      parts.append((WaitingSentence(fields: waiting, now: now).part, .yellow))
     } else if summary.waiting > 0 {
       parts.append(("\(summary.waiting) left for the next run", .yellow))
     }

@@ -1,7 +1,7 @@
 internal import Spool
 
-/// A JSON value to be written (RFC 8259).
-package indirect enum JSONText: Sendable {
+/// A JSON value to be written (RFC 8259). A literal of a dictionary is an object.
+package indirect enum JSONText: Sendable, ExpressibleByDictionaryLiteral {
   case null
   case number(String)
   case bool(Bool)
@@ -9,6 +9,8 @@ package indirect enum JSONText: Sendable {
   case array([JSONText])
   /// Members, written in this order.
   case object([(String, JSONText)])
+
+  package init(dictionaryLiteral members: (String, JSONText)...) { self = .object(members) }
 
   package static func count(_ value: (some BinaryInteger)?) -> JSONText { value.map { .number(String($0)) } ?? .null }
   package static func optional(_ value: (some CustomStringConvertible)?) -> JSONText {

@@ -72,7 +72,6 @@ struct JobColumns {
     return row(padded("JOB", to: nameWidth), cells, nil, heading: true)
   }
 
-  /// - Parameter saysWait: whether the remark says what the job waits for.
   func lines(_ job: JobStatus, saysWait: Bool = true, isSelected: Bool = false) -> [StyledLine] {
     let name = fitted(job.name.display, to: nameWidth, ellipsis: look.ellipsis)
     let cells = columns.map { padded(cell($0, job), to: width(of: $0), left: true) }
@@ -80,9 +79,8 @@ struct JobColumns {
     let beside = remarkWidth.map { (clipped(remark, to: $0, ellipsis: look.ellipsis), job.remarkInk) }
     let figures = row(padded(name, to: nameWidth), cells, beside, isSelected: isSelected)
     if remarkWidth != nil || remark.isEmpty { return [figures] }
-    var below = StyledLine(look)
-    below.append("    " + clipped(remark, to: max(1, width - 4), ellipsis: look.ellipsis), job.remarkInk)
-    return [figures, below]
+    let below = "    " + clipped(remark, to: max(1, width - 4), ellipsis: look.ellipsis)
+    return [figures, StyledLine(below, look, job.remarkInk)]
   }
 
   private func width(of column: Column) -> Int {

@@ -24,7 +24,6 @@ package struct JobStatus: Sendable {
     package var reason: String
     package var time: Timestamp?
 
-    /// - Parameter time: nil where the journal does not say when.
     package init(code: String, reason: String, time: Timestamp? = nil) {
       (self.code, self.reason, self.time) = (code, reason, time)
     }
@@ -43,7 +42,6 @@ package struct JobStatus: Sendable {
   package var quiet: Int64?
   /// Attempts that count, including the current one.
   package var attempts: Int?
-  /// The number of attempts after which the job is given up.
   package var attemptLimit: Int?
   package var next: Timestamp?
   package var problem: Problem?
@@ -121,28 +119,20 @@ package struct WaitReason: Sendable, Equatable {
 
   package init(_ cause: Cause, _ reason: String) { (self.cause, self.reason) = (cause, reason) }
 
-  var json: JSONText { .object([("cause", .string(cause.rawValue)), ("reason", .string(reason))]) }
+  var json: JSONText { ["cause": .string(cause.rawValue), "reason": .string(reason)] }
 
   /// In a table; nil for what the table says in other words.
   var sentence: String? {
     switch cause {
     case .held, .time: nil
-    case .gate, .space, .output, .proxy, .other: "waits for \(awaited): \(reason)"
+    case .gate, .proxy: "waits for the \(cause.rawValue): \(reason)"
+    case .space: "waits for room on the disk: \(reason)"
+    case .output: "waits for the output directory: \(reason)"
+    case .other: "waits for its worker: \(reason)"
     case .network: "waits for the network"
     case .unfinished: "not complete: \(reason)"
     case .slots: "waits for a slot: \(reason)"
     case .worker, .server, .lease, .order, .host, .priority: reason
-    }
-  }
-
-  private var awaited: String {
-    switch cause {
-    case .space: "room on the disk"
-    case .output: "the output directory"
-    case .other: "its worker"
-    case .held, .time, .worker, .gate, .proxy, .server, .network, .lease, .unfinished, .order, .host, .slots,
-      .priority:
-      "the \(cause.rawValue)"
     }
   }
 }
@@ -173,10 +163,9 @@ struct JobReading {
     status.problem = problem(state)
     if state == .running, !status.awaitsDelivery {
       status.rate = rate
-      if let data, let started = journal.attempts.lastStarted,
-        now.seconds - max(data.modified, started.seconds) >= Self.quietAfter
-      {
-        status.quiet = now.seconds - max(data.modified, started.seconds)
+      if let data, let started = journal.attempts.lastStarted {
+        let quiet = now.seconds - max(data.modified, started.seconds)
+        if quiet >= Self.quietAfter { status.quiet = quiet }
       }
     }
     return status
@@ -229,21 +218,20 @@ extension JobStatus.Problem {
 
 extension JobStatus {
   var json: JSONText {
-    .object([
-      ("name", .string(name.display)), ("state", .string(state.rawValue)), ("bytes", .count(bytes)),
-      ("total", .count(total)), ("rate", .rate(rate)), ("left", .count(secondsLeft)), ("attempts", .count(attempts)),
-      ("attempt-limit", .count(attemptLimit)), ("next", .optional(next)), ("worker", .optional(worker)),
-      ("priority", .optional(priority?.rawValue)), ("waits", waits?.json ?? .null),
-      ("delivery", .optional(awaitsDelivery ? "waiting" : nil)), ("error", problem?.json ?? .null),
-    ])
+    [
+      "name": .string(name.display), "state": .string(state.rawValue), "bytes": .count(bytes), "total": .count(total),
+      "rate": .rate(rate), "left": .count(secondsLeft), "attempts": .count(attempts),
+      "attempt-limit": .count(attemptLimit), "next": .optional(next), "worker": .optional(worker),
+      "priority": .optional(priority?.rawValue), "waits": waits?.json ?? .null,
+      "delivery": .optional(awaitsDelivery ? "waiting" : nil), "error": problem?.json ?? .null,
+    ]
   }
 }
 
 extension JobStatus.Problem {
-  var json: JSONText { .object([("code", .string(code)), ("reason", .string(reason)), ("time", .optional(time))]) }
+  var json: JSONText { ["code": .string(code), "reason": .string(reason), "time": .optional(time)] }
 }
 
-/// What the spool knows about a standing order.
 package struct OrderStatus: Sendable {
   package var name: FileName
   /// That of a job whose file is in the same place; ``JobState/waiting`` where a job would be retried.
@@ -257,29 +245,26 @@ package struct OrderStatus: Sendable {
   /// Why the last check failed; nil if it did not.
   package var problem: JobStatus.Problem?
 
-  init(_ name: FileName, _ state: JobState) { (self.name, self.state) = (name, state == .retrying ? .waiting : state) }
-
-  /// The state as `status` and its JSON name it.
   var shownState: String { state == .running ? "checking" : state.rawValue }
 
   var json: JSONText {
-    .object([
-      ("name", .string(name.display)), ("state", .string(shownState)), ("checked", .optional(checked)),
-      ("entries", .count(entries)), ("next", .optional(next)), ("problems", .count(problems.count)),
-      ("error", problem?.json ?? .null),
-    ])
+    [
+      "name": .string(name.display), "state": .string(shownState), "checked": .optional(checked),
+      "entries": .count(entries), "next": .optional(next), "problems": .count(problems.count),
+      "error": problem?.json ?? .null,
+    ]
   }
 
   /// - Parameter next: the time of modification of an order that waits.
-  init(_ name: FileName, _ state: JobState, _ text: JobText, next: Timestamp?, inode: UInt64?) {
-    self.init(name, state)
-    self.inode = inode
-    let checks = text.journal.checks
+  init(_ name: FileName, _ state: JobState, _ text: JobText? = nil, next: Timestamp? = nil, inode: UInt64? = nil) {
+    (self.name, self.state) = (name, state == .retrying ? .waiting : state)
+    (self.next, self.inode) = (next, inode)
+    guard let journal = text?.journal else { return }
+    let checks = journal.checks
     checked = checks.lastTime
     entries = checks.lastTime == nil ? nil : checks.entries
     problems = checks.problems
-    self.next = next
-    problem = text.journal.attempts.lastFailure.map { JobStatus.Problem($0) }
+    problem = journal.attempts.lastFailure.map { JobStatus.Problem($0) }
   }
 }
 
@@ -293,7 +278,6 @@ package struct DoneStatus: Sendable {
   /// Bytes that were received for it, in all attempts.
   package var fetched: UInt64?
   package var seconds: Int64?
-  /// Its size, and how long and how fast it came.
   package var figures: PayloadFigures?
   package var attempts: Int?
 
@@ -318,11 +302,10 @@ package struct DoneStatus: Sendable {
   }
 
   var json: JSONText {
-    .object([
-      ("name", .string(name.display)), ("time", .string(time.description)), ("output", .string(escaped(output))),
-      ("size", .count(size)), ("fetched", .count(fetched)), ("seconds", .count(seconds)),
-      ("attempts", .count(attempts)),
-    ])
+    [
+      "name": .string(name.display), "time": .string(time.description), "output": .string(escaped(output)),
+      "size": .count(size), "fetched": .count(fetched), "seconds": .count(seconds), "attempts": .count(attempts),
+    ]
   }
 }
 

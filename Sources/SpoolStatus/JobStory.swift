@@ -165,33 +165,30 @@ package final class JobStoryReader {
     var lines: [String] = []
     try Archive(spool).eachPath(named: [name]) { (path, _) throws(SpoolError) in
       guard let bytes = try spool.readableContents(path) else { return }
-      let story = JobStory(
-        job: name, place: path.display, standing: .done, text: bytes.withUnsafeBytes { JobText($0) }, bytes: bytes,
-        data: nil, now: spool.now(), waits: nil, spool: spool.location)
-      lines += (lines.isEmpty ? [] : [""]) + story.lines
+      lines += (lines.isEmpty ? [] : [""]) + story(name, path.display, bytes, .done).lines
     }
     return lines.isEmpty ? nil : lines
   }
 
   /// - Returns: nil if it has moved, or is no regular file and has no record.
   private func story(_ place: JobPlace) throws(SpoolError) -> JobStory? {
-    let job = JobName(place.job)
     let record = try place.directory == .failed ? JobSearch(spool).record(of: place.name) : nil
-    if let record { return try story(place, record, .failed(nil), data: nil, isJob: false) }
-    let path = Path(place.directory, place.name)
-    guard let bytes = try spool.jobContents(path) else { return nil }
-    let data = try job.flatMap { job throws(SpoolError) in try spool.status(.partial, job.part) }
-    let standing = try job.map { job throws(SpoolError) in try JobStanding.look(at: place, job, in: spool) } ?? .absent
-    return try story(place, bytes, standing ?? .absent, data: data.map { UInt64(clamping: $0.size) })
+    if let record { return story(place.job, place.display, record, .failed(nil), isJob: false) }
+    guard let bytes = try spool.jobContents(Path(place.directory, place.name)) else { return nil }
+    guard let job = JobName(place.job) else { return story(place.job, place.display, bytes, .absent) }
+    let data = try spool.status(.partial, job.part).map { UInt64(clamping: $0.size) }
+    let standing = try JobStanding.look(at: place, job, in: spool) ?? .absent
+    let waits = standing == .waiting || standing == .due ? try wait(of: place) : nil
+    return story(place.job, place.display, bytes, standing, data: data, waits: waits)
   }
 
   private func story(
-    _ place: JobPlace, _ bytes: [UInt8], _ standing: JobStanding, data: UInt64?, isJob: Bool = true
-  ) throws(SpoolError) -> JobStory {
+    _ job: FileName, _ place: String, _ bytes: [UInt8], _ standing: JobStanding, isJob: Bool = true,
+    data: UInt64? = nil, waits: (sentence: String, cause: WaitReason.Cause?)? = nil
+  ) -> JobStory {
     JobStory(
-      job: place.job, isJob: isJob, place: place.display, standing: standing,
-      text: bytes.withUnsafeBytes { JobText($0) }, bytes: bytes, data: data, now: spool.now(),
-      waits: standing == .waiting || standing == .due ? try wait(of: place) : nil, spool: spool.location)
+      job: job, isJob: isJob, place: place, standing: standing, text: bytes.withUnsafeBytes { JobText($0) },
+      bytes: bytes, data: data, now: spool.now(), waits: waits, spool: spool.location)
   }
 
   /// What a job waits for; nil if that is a worker.
@@ -228,7 +225,6 @@ package enum JobStanding: Sendable, Equatable {
   }
 }
 
-/// Looking at single jobs. It only reads, like ``SnapshotReader``.
 extension JobStanding {
   package static func of(_ job: JobName, in spool: Spool) throws(SpoolError) -> JobStanding {
     // One look can miss a job that moves (INTERNALS.md, invariant 10).

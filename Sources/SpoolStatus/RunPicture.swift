@@ -65,7 +65,6 @@ package struct RunPicture: Sendable {
 
   // MARK: lines
 
-  /// - Parameter width: the maximum number of columns.
   /// - Parameter height: the maximum number of rows. The total is the last row, and the last to be left out.
   package func lines(width: Int, height: Int, _ look: Look) -> [StyledLine] {
     guard width > 0, height > 0 else { return [] }
@@ -109,7 +108,6 @@ package struct RunPicture: Sendable {
 
 /// How far all jobs of a run are together. Pure.
 struct RunTotal {
-  let ended: Int
   let all: Int
   let bytes: UInt64
   /// nil if nothing is known of what is still to come.
@@ -118,12 +116,11 @@ struct RunTotal {
   let label: TotalLabel
 
   /// - Parameter before: how jobs had ended where the total begins.
-  /// - Parameter gone: how many jobs were seen running and have ended, and the bytes that they had.
   init(_ progress: WorkerProgress, since before: RunSummary, gone: (jobs: UInt64, bytes: UInt64)) {
     let now = progress.summary
     // The difference is negative if a job that waited then has ended since.
     let (failed, retrying) = (now.givenUp - before.givenUp, max(0, now.waiting - before.waiting))
-    ended = now.done - before.done + failed + retrying + now.cancelled - before.cancelled
+    let ended = now.done - before.done + failed + retrying + now.cancelled - before.cancelled
     all = ended + progress.running.count + progress.waiting
     let more = progress.moreWait ? "+" : ""
     var troubles: [(String, Ink)] = []

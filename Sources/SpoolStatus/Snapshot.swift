@@ -49,20 +49,13 @@ package struct SpoolSnapshot: Sendable {
   package var progress: (bytes: UInt64, total: UInt64)? {
     var sum: (bytes: UInt64, total: UInt64) = (0, 0)
     if unreadBegun > 0 { return nil }
-    for job in jobs[.waiting] ?? [] {
-      guard let bytes = job.bytes else { continue }
-      guard let total = job.total else { return nil }
-      sum.bytes &+= bytes
-      sum.total &+= total
-    }
-    for state in [JobState.running, .retrying, .interrupted, .paused] {
+    for state in [JobState.running, .retrying, .interrupted, .paused, .waiting] {
       let known = jobs[state] ?? []
-      guard known.count == count(state) else { return nil }
-      for job in known {
-        // A job without data and size has not begun: like most waiting jobs, it does not count.
-        if job.bytes == nil, job.total == nil { continue }
+      guard state == .waiting || known.count == count(state) else { return nil }
+      // A job without data and size has not begun, as most waiting jobs, and does not count.
+      for job in known where job.bytes != nil || job.total != nil {
         guard let total = job.total else { return nil }
-        sum.bytes &+= UInt64(clamping: job.bytes ?? 0)
+        sum.bytes &+= job.bytes ?? 0
         sum.total &+= total
       }
     }
@@ -89,7 +82,6 @@ package struct SpoolSnapshot: Sendable {
   }
 }
 
-/// Computes the rates of running jobs from one snapshot to the next.
 package struct RateBook: Sendable {
   private var meters: [FileName: RateMeter] = [:]
 
@@ -124,28 +116,22 @@ extension SpoolSnapshot {
     let omitted = zip(states, listed).filter { $0.0 != .done }.map {
       ($0.0.rawValue, JSONText.count(max(0, count($0.0) - $0.1.count)))
     }
-    return JSONText.object([
-      ("format", .count(Self.jsonFormat)), ("spool", .string(escaped(location))), ("time", .string(time.description)),
-      ("jobs", .object(states.map { ($0.rawValue, .count(count($0))) })),
-      (
-        "bytes",
-        .object([
-          ("stored", .count(stored)), ("present", .count(progress?.bytes)), ("total", .count(progress?.total)),
-          ("rate", .rate(rate)), ("left", .count(secondsLeft)),
-        ])
-      ),
-      ("list", .array(listed.joined().map(\.json))),
-      ("omitted", .object(omitted)),
-      ("recent", recent.map { .array($0.map(\.json)) } ?? .null),
-      ("orders", .array(orders.prefix(limit).map(\.json))),
-      ("workers", .array(workers.map(\.json))),
-      ("servers", .array(servers.prefix(limit).map(\.json))),
-      ("unproven", .count(unproven)),
-      ("unreadable", .array(unreadable.map { .string($0.rawValue) })),
-    ]).text
+    let bytes: JSONText = [
+      "stored": .count(stored), "present": .count(progress?.bytes), "total": .count(progress?.total),
+      "rate": .rate(rate), "left": .count(secondsLeft),
+    ]
+    let status: JSONText = [
+      "format": .count(Self.jsonFormat), "spool": .string(escaped(location)), "time": .string(time.description),
+      "jobs": .object(states.map { ($0.rawValue, .count(count($0))) }), "bytes": bytes,
+      "list": .array(listed.joined().map(\.json)), "omitted": .object(omitted),
+      "recent": recent.map { .array($0.map(\.json)) } ?? .null, "orders": .array(orders.prefix(limit).map(\.json)),
+      "workers": .array(workers.map(\.json)), "servers": .array(servers.prefix(limit).map(\.json)),
+      "unproven": .count(unproven), "unreadable": .array(unreadable.map { .string($0.rawValue) }),
+    ]
+    return status.text
   }
 
-  /// Those that rest or that a job waits for, those with the most jobs first. The jobs of a proxy are not counted.
+  /// The jobs of a proxy are not counted.
   mutating func add(_ all: [ServerStatus]) {
     if all.isEmpty { return }
     var counts: [ExactText: Int] = [:]
@@ -199,12 +185,12 @@ package struct ServerStatus: Sendable, Equatable {
   }
 
   var json: JSONText {
-    .object([
-      ("server", .string(escaped(note.server))), ("cause", .string(escaped(rest.cause))),
-      ("code", .string(escaped(rest.code))), ("reason", .string(escaped(rest.reason))),
-      ("host", rest.host.map { .string(escaped($0)) } ?? .null), ("since", .string(rest.since.description)),
-      ("until", .string(end.description)), ("failures", .count(rest.failures)), ("jobs", .count(jobs)),
-    ])
+    [
+      "server": .string(escaped(note.server)), "cause": .string(escaped(rest.cause)),
+      "code": .string(escaped(rest.code)), "reason": .string(escaped(rest.reason)),
+      "host": .optional(rest.host.map { escaped($0) }), "since": .string(rest.since.description),
+      "until": .string(end.description), "failures": .count(rest.failures), "jobs": .count(jobs),
+    ]
   }
 }
 
@@ -219,19 +205,16 @@ package struct WorkerStatus: Sendable {
 
   var json: JSONText {
     let options = report.map { $0.options.named.compactMap { option in Self.json(option.key, option.value) } } ?? []
-    let waits = report.map(\.waits) ?? []
-    return .object([
-      ("name", .string(name)), ("state", .string(isAlive ? "alive" : "silent")), ("beat", .string(beat.description)),
-      ("started", .optional(report?.started)), ("program", .optional(report?.program.map { escaped($0) })),
-      ("mode", .optional(report?.mode.map { escaped($0) })), ("runs", .count(report?.runs)),
-      ("options", .object(options)),
-      (
-        "waits",
-        .array(waits.map { .object([("cause", .string(escaped($0.cause))), ("reason", .string(escaped($0.reason)))]) })
-      ),
-      ("claims", .count(report?.claims)), ("lost", .count(report?.lost)),
-      ("missed", .count(report?.missed)),
-    ])
+    let waits: [JSONText] = (report?.waits ?? []).map { wait in
+      ["cause": .string(escaped(wait.cause)), "reason": .string(escaped(wait.reason))]
+    }
+    return [
+      "name": .string(name), "state": .string(isAlive ? "alive" : "silent"), "beat": .string(beat.description),
+      "started": .optional(report?.started), "program": .optional(report?.program.map { escaped($0) }),
+      "mode": .optional(report?.mode.map { escaped($0) }), "runs": .count(report?.runs), "options": .object(options),
+      "waits": .array(waits), "claims": .count(report?.claims), "lost": .count(report?.lost),
+      "missed": .count(report?.missed),
+    ]
   }
 
   private static let numbers: Set = [
@@ -249,7 +232,6 @@ package struct WorkerStatus: Sendable {
 }
 
 extension ClaimName {
-  /// Whether the claim's worker may be alive.
   /// - Parameter now: by the file system's clock.
   func isAlive(_ status: FileStatus, in spool: Spool, now: Timestamp) -> Bool {
     let leases = Leases(spool)

@@ -26,7 +26,6 @@ package final class SnapshotReader {
 
   /// - Throws: ``SpoolError`` when a directory is gone, or cannot be read for another reason than a lack of permission.
   package func read() throws(SpoolError) -> SpoolSnapshot {
-    snapshot = SpoolSnapshot(location: spool.location, time: now)
     snapshot.perHost = defaults.servers.perHost
     snapshot.patience = defaults.patience ?? JobRequest.defaultPatience
     // In the order in which jobs move. `cur/` is read a second time for jobs that came from `partial/` meanwhile.
@@ -79,7 +78,7 @@ package final class SnapshotReader {
     let jobs = (urgent.map { JobStatus($0, .waiting, in: .urgent) } + new.map { JobStatus($0, .waiting) }).prefix(limit)
     let read = jobs.prefix(Self.waitingRead).map { waiting($0, begun) }
     snapshot.jobs[.waiting] = read + jobs.dropFirst(Self.waitingRead)
-    snapshot.unreadBegun = begun.subtracting(jobs.prefix(Self.waitingRead).map(\.name)).count
+    snapshot.unreadBegun = begun.subtracting(read.map(\.name)).count
   }
 
   private static let waitingRead = 1000
@@ -113,6 +112,10 @@ package final class SnapshotReader {
       more = []
     }
     return Array((best + more).sorted(by: precedes).prefix(count))
+  }
+
+  private func latest(_ count: Int, of files: [(name: FileName, modified: Int64)]) -> [FileName] {
+    first(count, of: files) { ($0.modified, $1.name.bytes.count) > ($1.modified, $0.name.bytes.count) }.map(\.name)
   }
 
   /// Counts those that are not read any further, the first ``Self/countedRead`` each as a job or as a standing order.
@@ -195,14 +198,12 @@ package final class SnapshotReader {
       guard let status = try status(.failed, name) else { continue }
       jobs.append((name, status.modified))
     }
-    let latest = first(limit, of: jobs) { ($0.modified, $1.name.bytes.count) > ($1.modified, $0.name.bytes.count) }
-    try count(Set(jobs.map(\.name)).subtracting(latest.map(\.name)), .failed, in: .failed)
-    for job in latest {
+    let latest = latest(limit, of: jobs)
+    try count(Set(jobs.map(\.name)).subtracting(latest), .failed, in: .failed)
+    for name in latest {
       // Of what is no job, the record is in a separate file.
-      let record = job.name.record
-      let isNoJob = leftovers.contains(record) ? try JobSearch(spool).record(of: job.name) != nil : false
-      let file = isNoJob ? record : job.name
-      guard let status = try details(.failed, file, job.name, .failed) else { continue }
+      let isNoJob = leftovers.contains(name.record) ? try JobSearch(spool).record(of: name) != nil : false
+      guard let status = try details(.failed, isNoJob ? name.record : name, name, .failed) else { continue }
       snapshot.add(status)
     }
   }
@@ -235,10 +236,7 @@ package final class SnapshotReader {
       times.append((name, status.modified))
     }
     var found: [DoneStatus] = []
-    let latest = first(Self.recentShown, of: times) {
-      ($0.modified, $1.name.bytes.count) > ($1.modified, $0.name.bytes.count)
-    }
-    for (name, _) in latest {
+    for name in latest(Self.recentShown, of: times) {
       let bytes = try spool.readableContents(Path(.done, name))
       if let status = bytes?.withUnsafeBytes({ DoneStatus(name, $0) }) { found.append(status) }
     }
@@ -267,7 +265,7 @@ package final class SnapshotReader {
       }
       let inode = try status(directory, directory == .cur ? file : name)?.inode
       if text.request.isStandingOrder {
-        snapshot.add(OrderStatus(name, state, text, next: nil, inode: inode))
+        snapshot.add(OrderStatus(name, state, text, inode: inode))
         return nil
       }
       let data = try status(.partial, name.data).map { (size: UInt64(clamping: $0.size), modified: $0.modified) }
@@ -306,25 +304,16 @@ package final class SnapshotReader {
       }
       let isYoung = now.seconds - status.modified < FileStatus.settlingTime
       if isYoung || bytes.last != 0x0A && !text.tornTailIsJournal { job.waits = doubt(bytes) }
-      return job
-    } catch {
-      return job
-    }
+    } catch {}
+    return job
   }
 
   /// Why a file that is cut, or has changed a moment ago, may not be complete. A process that has it open is not seen
   /// from here.
   private func doubt(_ bytes: [UInt8]) -> WaitReason? {
-    let doubt: Unfinished
-    if bytes.isEmpty {
-      doubt = .empty
-    } else if bytes.last != 0x0A {
-      doubt = .lacksNewline
-    } else if !spool.kind.leaseShowsAllWriters, !JobText.saysComplete(bytes) {
-      doubt = .unsettled
-    } else {
-      return nil
-    }
-    return WaitReason(.unfinished, doubt.reason)
+    let isUnsettled = !spool.kind.leaseShowsAllWriters && !JobText.saysComplete(bytes)
+    let doubt: Unfinished? =
+      bytes.isEmpty ? .empty : bytes.last != 0x0A ? .lacksNewline : isUnsettled ? .unsettled : nil
+    return doubt.map { WaitReason(.unfinished, $0.reason) }
   }
 }

@@ -9,8 +9,6 @@ package struct StatusTable {
   private let drawsBars: Bool
   private let limit: (JobState) -> Int
 
-  /// - Parameter width: the maximum number of columns.
-  /// - Parameter selected: the job to mark.
   /// - Parameter isFiltered: whether `snapshot` lacks jobs on purpose.
   /// - Parameter limit: the maximum number of jobs of a state to list.
   package init(
@@ -52,7 +50,6 @@ package struct StatusTable {
 
   package var heading: StyledLine? { groups.isEmpty ? nil : columns.heading }
 
-  /// The jobs by state, what was done lately, the standing orders, and the workers.
   package var rows: [TableRow] {
     let columns = columns
     let jobs = groups.flatMap { group($0, columns) }

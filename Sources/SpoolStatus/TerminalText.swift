@@ -64,30 +64,24 @@ package func displayWidth(_ text: some StringProtocol) -> Int {
 
 package func displayWidth(_ scalar: Unicode.Scalar) -> Int {
   switch scalar.value {
-  case 0x20..<0x7F: return 1
-  // The soft hyphen is a format character that terminals show.
-  case 0xAD: return 1
   case 0..<0x20, 0x7F..<0xA0: return 0
+  // The soft hyphen, too, is a format character, but terminals show it.
+  case ..<0x300: return 1
   // Hangul vowels and final consonants are drawn within the syllable that the first consonant began.
   case 0x1160...0x11FF, 0xD7B0...0xD7FB: return 0
   // Regional indicators: two of them make a flag.
   case 0x1F1E6...0x1F1FF: return 1
   default: break
   }
-  if scalar.value < 0x300 { return 1 }
   switch scalar.properties.generalCategory {
   case .nonspacingMark, .enclosingMark, .format, .lineSeparator, .paragraphSeparator: return 0
   default: break
   }
-  return isWide(scalar.value) || scalar.properties.isEmojiPresentation ? 2 : 1
+  let isWide = scalar.value >= 0x1100 && wideRanges.contains { $0.contains(scalar.value) }
+  return isWide || scalar.properties.isEmojiPresentation ? 2 : 1
 }
 
-/// Whether a character is East Asian wide or fullwidth. Emoji are not covered here.
-private func isWide(_ value: UInt32) -> Bool {
-  guard value >= 0x1100 else { return false }
-  return wideRanges.contains { $0.contains(value) }
-}
-
+/// The characters that are East Asian wide or fullwidth. Emoji are not covered here.
 private let wideRanges: [ClosedRange<UInt32>] = [
   0x1100...0x115F, 0x2329...0x232A, 0x2E80...0x303E, 0x3041...0x3247, 0x3250...0x4DBF, 0x4E00...0xA4C6, 0xA960...0xA97C,
   0xAC00...0xD7A3, 0xF900...0xFAFF, 0xFE10...0xFE19, 0xFE30...0xFE6B, 0xFF01...0xFF60, 0xFFE0...0xFFE6,
@@ -97,32 +91,33 @@ private let wideRanges: [ClosedRange<UInt32>] = [
 /// `text` in at most `width` columns. If it is longer, `ellipsis` replaces its middle, because names differ at their
 /// ends.
 package func fitted(_ text: String, to width: Int, ellipsis: String = "…") -> String {
-  if displayWidth(text) <= width { return text }
-  let mark = displayWidth(ellipsis)
-  guard width > mark else { return width == mark ? ellipsis : "" }
-  let tail = (width - mark) / 2
-  let characters = Array(text)
-  // The front is the longer half. Characters keep their combining marks.
-  let front = prefix(of: characters, columns: width - mark - tail)
-  let back = prefix(of: characters.reversed(), columns: tail)
-  return String(front) + ellipsis + String(back.reversed())
+  shortened(text, to: width, ellipsis, keepsEnd: true)
 }
 
 /// `text` in at most `width` columns, cut at its end. For sentences.
 package func clipped(_ text: String, to width: Int, ellipsis: String = "…") -> String {
-  if displayWidth(text) <= width { return text }
-  let mark = displayWidth(ellipsis)
-  guard width > mark else { return width == mark ? ellipsis : "" }
-  return String(prefix(of: Array(text), columns: width - mark)) + ellipsis
+  shortened(text, to: width, ellipsis, keepsEnd: false)
 }
 
-private func prefix(of characters: [Character], columns: Int) -> [Character] {
+private func shortened(_ text: String, to width: Int, _ ellipsis: String, keepsEnd: Bool) -> String {
+  if displayWidth(text) <= width { return text }
+  let room = width - displayWidth(ellipsis)
+  guard room > 0 else { return room == 0 ? ellipsis : "" }
+  // The front is the longer half. Characters keep their combining marks.
+  let tail = keepsEnd ? room / 2 : 0
+  let characters = Array(text)
+  let front = beginning(of: characters[...], columns: room - tail)
+  let back = beginning(of: Array(characters.reversed())[...], columns: tail)
+  return String(front) + ellipsis + String(back.reversed())
+}
+
+/// As many characters as fit into so many columns.
+func beginning(of characters: ArraySlice<Character>, columns: Int) -> ArraySlice<Character> {
   var left = columns
-  return Array(
-    characters.prefix { character in
-      left -= displayWidth(String(character))
-      return left >= 0
-    })
+  return characters.prefix { character in
+    left -= displayWidth(String(character))
+    return left >= 0
+  }
 }
 
 /// `text` followed by spaces, or with `left` preceded by them, up to `width` columns.
@@ -143,7 +138,8 @@ package struct LiveRegion: Sendable {
   /// - Parameter above: lines to print above the region, from where they scroll up.
   /// - Parameter columns: the window's current width. If it has become narrower, the terminal has wrapped the lines.
   package mutating func draw(_ lines: [StyledLine], above: [String] = [], columns: Int) -> String {
-    var result = back(columns)
+    let rows = drawn.reduce(0) { $0 + max(1, ($1 + columns - 1) / max(1, columns)) }
+    var result = rows == 0 ? "\r" : "\r\u{1B}[\(rows)A"
     // These lines may wrap, so everything below them is erased first.
     if !above.isEmpty { result += "\u{1B}[J" + above.map { $0 + "\n" }.joined() }
     // Erases the whole row before the text, not the rest of it afterwards: some terminals treat cells that were erased
@@ -153,10 +149,5 @@ package struct LiveRegion: Sendable {
     return result + "\u{1B}[J"
   }
 
-  package mutating func erase(above: [String] = [], columns: Int) -> String { draw([], above: above, columns: columns) }
-
-  private func back(_ columns: Int) -> String {
-    let rows = drawn.reduce(0) { $0 + max(1, ($1 + columns - 1) / max(1, columns)) }
-    return rows == 0 ? "\r" : "\r\u{1B}[\(rows)A"
-  }
+  package mutating func erase(columns: Int) -> String { draw([], columns: columns) }
 }

@@ -9,7 +9,6 @@ package struct EntryList {
   private let source: ByteSource
   private let decoder: TextDecoder
 
-  /// A list in memory.
   package init(contents: [UInt8]) throws { try self.init(ByteSource(contents)) }
 
   /// A list in a file, which may be gzipped. Opens what it takes to read the file, also the tables of its charset, and

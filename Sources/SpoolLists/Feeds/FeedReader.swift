@@ -5,7 +5,6 @@ final class FeedReader: XMLReader.Receiver {
   /// Text in feeds may be XHTML, deep and long; it is not kept.
   private static let deepest = 256
 
-  /// nil: whichever it is.
   private let wanted: EntryFormat?
   private var vocabulary: (any FeedVocabulary)?
   private var path: [String] = []
@@ -22,17 +21,12 @@ final class FeedReader: XMLReader.Receiver {
     let xml = try XMLReader(reader, deepest: deepest, mending: XMLMender(decoder))
     while let block = try source.next() { try xml.take(block, isLast: false) }
     try xml.take([], isLast: true)
-    var list = reader.list
-    list.problems.add(xml.problems)
-    return list
-  }
-
-  private var list: ReadList {
     var list = ReadList()
-    list.entries = distinctEntries
-    if count == 0, !items.isEmpty {
-      list.problems.note("none of its \(items.count) items has an enclosure, which is a link to a file")
+    list.entries = reader.distinctEntries
+    if list.entries.isEmpty, !reader.items.isEmpty {
+      list.problems.note("none of its \(reader.items.count) items has an enclosure, which is a link to a file")
     }
+    list.problems.add(xml.problems)
     return list
   }
 
@@ -53,13 +47,13 @@ final class FeedReader: XMLReader.Receiver {
 
   var keepsText: Bool { vocabulary?.wantsText(path) ?? false }
 
-  func begin(_ element: XMLReader.Element, depth: Int, line: Int) throws(Defect) {
-    if depth == 1 { try choose(element, line) }
+  func begin(_ element: XMLReader.Element, line: Int) throws(Defect) {
+    if path.isEmpty { try choose(element, line) }
     path.append(vocabulary?.namespaces.contains(element.namespace) == true ? element.name : "")
     vocabulary?.begin(element, path)
   }
 
-  func end(text: String, depth: Int, line: Int) throws(Defect) {
+  func end(text: String, line: Int) throws(Defect) {
     defer { path.removeLast() }
     guard let item = try vocabulary?.end(text.trimmedAsXML, path, line: line) else { return }
     items.append(item)
@@ -221,10 +215,9 @@ private struct EnclosingItem {
 
   /// Sound and film come before other files, and pictures, which are covers mostly, behind them.
   private static func rank(_ url: String, _ type: String) -> Int {
-    let place = url.utf8.prefix { $0 != UInt8(ascii: "?") && $0 != UInt8(ascii: "#") }
-    let name = place.split(separator: UInt8(ascii: "/")).last ?? place
-    let end = name.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false).dropFirst().last
-    let suffix = end.map { Substring($0).lowercasedASCII } ?? ""
+    let name = url.prefix(before: "?#").split(at: "/").last ?? ""
+    let end = name.split(at: ".", omittingEmptySubsequences: false).dropFirst().last
+    let suffix = end?.lowercasedASCII ?? ""
     if type.begins(with: "audio/") || type.begins(with: "video/") { return 0 }
     if type.begins(with: "image/") { return 2 }
     return media.contains(suffix) ? 0 : pictures.contains(suffix) ? 2 : 1
@@ -234,8 +227,7 @@ private struct EnclosingItem {
   var entries: [FeedEntry] {
     let links = enclosures.isEmpty ? soundAndFilm : enclosures
     let identity = identity.isEmpty ? links.first?.url ?? "" : identity
-    let order = links.indices.sorted { (links[$0].rank, $0) < (links[$1].rank, $1) }
-    return order.map { FeedEntry(identity: identity, date: date, urls: [links[$0].url]) }
+    return links.sorted { $0.rank < $1.rank }.map { FeedEntry(identity: identity, date: date, urls: [$0.url]) }
   }
 }
 

@@ -36,16 +36,16 @@ final class MetalinkReader: XMLReader.Receiver {
     return finished[position]
   }
 
-  func begin(_ element: XMLReader.Element, depth: Int, line: Int) throws(Defect) {
-    if depth == 1 { namespace = element.namespace }
+  func begin(_ element: XMLReader.Element, line: Int) throws(Defect) {
+    if path.isEmpty { namespace = element.namespace }
     path.append(element.namespace == namespace ? element.name : "")
     (attributes, base) = (element.attributes, element.base)
-    if depth == 1, path != ["metalink"] { throw Defect(line: line, reason: "XML, but no Metalink file") }
+    if path[0] != "metalink" { throw Defect(line: line, reason: "XML, but no Metalink file") }
     if isFile { file = MetalinkFile(name: element.attributes["name"], line: line) }
     if element.name == "pieces" { file?.beginPieces(element.attributes, line) }
   }
 
-  func end(text: String, depth: Int, line: Int) throws(Defect) {
+  func end(text: String, line: Int) throws(Defect) {
     defer { path.removeLast() }
     // Taken out, so that it is not copied with all its mirrors.
     guard var file = self.file.take() else { return }
@@ -157,9 +157,9 @@ private struct MetalinkFile {
     guard let fetched else {
       throw Defect(line: line, reason: "the file `\(escaped(name))` has no URL of http, https, ftp, ftps or sftp")
     }
-    let order = fetched.indices.sorted { (fetched[$0].rank, $0) < (fetched[$1].rank, $1) }
-    let kept = JobRequest.mirrors(order.map { fetched[$0].url }).count
-    for mirror in order.prefix(kept).map({ fetched[$0] }) { try job.request.add(url: mirror.url, line: mirror.line) }
+    let order = fetched.sorted { $0.rank < $1.rank }
+    let kept = JobRequest.mirrors(order.map(\.url)).count
+    for mirror in order.prefix(kept) { try job.request.add(url: mirror.url, line: mirror.line) }
     // Only the strongest (RFC 5854 section 4.2.4).
     let strongest = DigestAlgorithm.byStrength.lazy.compactMap { request.expected.digests[$0] }.first
     if let strongest { job.request.expected.digests = Digests(strongest) }

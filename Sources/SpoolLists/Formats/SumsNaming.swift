@@ -81,14 +81,10 @@ struct ChecksumLine {
       return nil
     }
     let behind = line[line.utf8.index(after: colon)...]
-    value = ""
-    self.name = name
-    if behind.isEmpty {
-      isOpen = true
-    } else {
-      guard isBlank(behind.utf8[behind.startIndex]), let rest = Rest(behind), rest.isLong else { return nil }
-      append(rest)
-    }
+    (value, isOpen, self.name) = ("", true, name)
+    if behind.isEmpty { return }
+    guard isBlank(behind.utf8[behind.startIndex]), let rest = Rest(behind), rest.isLong else { return nil }
+    append(rest)
   }
 
   /// What gpg(1) prints behind a name or in the lines below: the algorithm perhaps, and groups of digits.

@@ -12,12 +12,11 @@ final class XMLReader {
     let base: String
   }
 
-  /// What reads the elements. The depth of the outermost is 1.
   protocol Receiver: AnyObject {
-    func begin(_ element: Element, depth: Int, line: Int) throws(Defect)
+    func begin(_ element: Element, line: Int) throws(Defect)
     /// - Parameter text: what was in it, up to the next element.
-    func end(text: String, depth: Int, line: Int) throws(Defect)
-    /// Whether the text that comes now is wanted. If not, ``end(text:depth:line:)`` gets an empty one.
+    func end(text: String, line: Int) throws(Defect)
+    /// Whether the text that comes now is wanted. If not, ``end(text:line:)`` gets an empty one.
     var keepsText: Bool { get }
   }
 
@@ -41,7 +40,6 @@ final class XMLReader {
   private var mender: XMLMender?
 
   /// - Parameter deepest: the maximum number of elements inside each other.
-  /// - Parameter mender: mends the XML before it is parsed; nil where what is not well-formed is refused.
   init(_ receiver: any Receiver, deepest: Int = XMLReader.deepest, mending mender: XMLMender? = nil) throws(Defect) {
     // What is mended is in UTF-8, whatever it declares.
     let charset = mender == nil ? nil : "UTF-8"
@@ -61,7 +59,6 @@ final class XMLReader {
 
   deinit { XML_ParserFree(parser) }
 
-  /// - Parameter isLast: whether the document ends here.
   func take(_ block: [UInt8], isLast: Bool) throws(Defect) {
     let block = try mender?.take(block, isLast: isLast) ?? block
     let status = block.withUnsafeBytes { bytes in
@@ -80,7 +77,6 @@ final class XMLReader {
 
   var problems: ListProblems { mender?.problems ?? ListProblems() }
 
-  private var depth: Int { bases.count }
   private var line: Int { Int(XML_GetCurrentLineNumber(parser)) }
 
   private static func this(_ context: UnsafeMutableRawPointer?) -> XMLReader? {
@@ -98,7 +94,7 @@ final class XMLReader {
   }
 
   private func begin(_ name: UnsafePointer<XML_Char>?, _ attributes: UnsafeMutablePointer<UnsafePointer<XML_Char>?>?) {
-    guard let name, depth < deepest else { return refuse("elements more than \(deepest) deep") }
+    guard let name, bases.count < deepest else { return refuse("elements more than \(deepest) deep") }
     text.removeAll(keepingCapacity: true)
     var found: [String: String] = [:]
     var base = bases.last ?? ""
@@ -118,12 +114,12 @@ final class XMLReader {
     let element = Element(
       name: parts.last.map { String($0) } ?? "", namespace: parts.count > 1 ? String(parts[0]) : "", attributes: found,
       base: base)
-    do throws(Defect) { try receiver.begin(element, depth: depth, line: line) } catch { stop(error) }
+    do throws(Defect) { try receiver.begin(element, line: line) } catch { stop(error) }
   }
 
   private func end() {
     do throws(Defect) {
-      try receiver.end(text: String(decoding: text, as: UTF8.self), depth: depth, line: line)
+      try receiver.end(text: String(decoding: text, as: UTF8.self), line: line)
     } catch { stop(error) }
     text.removeAll(keepingCapacity: true)
     bases.removeLast()

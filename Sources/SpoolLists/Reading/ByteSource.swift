@@ -177,14 +177,15 @@ final class TextDecoder {
   init(_ head: [UInt8]) {
     let name = Self.charset(of: head)
     let isKnown = Self.known.contains { name.begins(with: $0) } || Self.byteOrderMarks.contains { $0.charset == name }
-    var opened = isKnown ? iconv_open("UTF-8", Self.wide(name)) : nil
-    var problem: String?
-    if opened == nil || opened == iconv_t(bitPattern: -1) {
-      problem = "the charset `\(escaped(name.prefix(40)))` is not known here"
-      opened = iconv_open("UTF-8", "UTF-8")
-    }
-    (self.problem, charset) = (problem, problem == nil ? name : "utf-8")
-    converter = opened == iconv_t(bitPattern: -1) ? nil : opened
+    let own = isKnown ? Self.converter(of: Self.wide(name)) : nil
+    problem = own == nil ? "the charset `\(escaped(name.prefix(40)))` is not known here" : nil
+    charset = own == nil ? "utf-8" : name
+    converter = own ?? Self.converter(of: "UTF-8")
+  }
+
+  private static func converter(of charset: String) -> iconv_t? {
+    let opened: iconv_t? = iconv_open("UTF-8", charset)
+    return opened == iconv_t(bitPattern: -1) ? nil : opened
   }
 
   deinit { if let converter { iconv_close(converter) } }

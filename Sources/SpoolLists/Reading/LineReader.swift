@@ -92,12 +92,12 @@ enum LineLooks {
   static func isKey(_ line: Substring) -> Bool {
     let name = line.utf8.prefix { $0 != 0x3A && $0 != 0x40 }
     return name.endIndex != line.endIndex && !name.isEmpty
-      && name.allSatisfy { (0x61...0x7A).contains($0 | 0x20) || (0x30...0x39).contains($0) || $0 == 0x2D }
+      && name.allSatisfy { isAlphanumeric($0) || $0 == 0x2D }
   }
 
   /// Begins with a scheme and `://`, or as a magnet link does.
   static func isURL(_ line: some StringProtocol) -> Bool {
-    let scheme = line.utf8.prefix { (0x61...0x7A).contains($0 | 0x20) || (0x30...0x39).contains($0) || $0 == 0x2B }
+    let scheme = line.utf8.prefix { isAlphanumeric($0) || $0 == 0x2B }
     let rest = line.utf8[scheme.endIndex...]
     return !scheme.isEmpty && (rest.starts(with: "://".utf8) || rest.starts(with: ":?".utf8))
   }
@@ -118,11 +118,12 @@ enum LineLooks {
   /// What a line seems to be that is neither a URL nor `key: value`.
   static func odd(_ line: Substring) -> String {
     let isRow = line.prefix(before: ",;\t").endIndex < line.endIndex
-    return "neither a URL nor `key: value`" + (isRow ? "; it looks like a line of a table: \(fromTable)" : "")
+    return "neither a URL nor `key: value`" + (isRow ? "; \(table)" : "")
   }
 
-  private static let fromTable =
-    "a list has the URL alone in a line, or URL, tab and file name; `cut -d, -f1 TABLE` prints the first column"
+  private static let table =
+    "it looks like a line of a table: a list has the URL alone in a line, or URL, tab and file name; "
+    + "`cut -d, -f1 TABLE` prints the first column"
 
   /// Why a line that begins with a URL is not one that can be fetched, where that is plain to see.
   static func oddity(ofURL line: Substring) -> String? {
@@ -132,12 +133,12 @@ enum LineLooks {
       return
         "the scheme of a \(Substring(scheme).lowercasedASCII) link is not one that is fetched: only files by their URL"
     }
-    if bytes.contains(0x09) { return URLWithName(line) == nil ? "it looks like a line of a table: \(fromTable)" : nil }
+    if bytes.contains(0x09) { return URLWithName(line) == nil ? table : nil }
     if bytes.contains(0x20) {
       return "a blank in the URL: write %20 in its place; if a file name follows, put a tab before it, "
         + "or write two lines, `url: URL` and `output: NAME`"
     }
-    return isRow(line) ? "it looks like a line of a table: \(fromTable)" : nil
+    return isRow(line) ? table : nil
   }
 
   /// Whether commas or semicolons, which may be part of a URL, separate a file's URL from other values: a number, a

@@ -10,7 +10,6 @@ package struct ListedJob: Sendable, Equatable {
   /// The line of the list where it begins, from 1.
   package let line: Int
 
-  /// - Parameter line: of the list, from 1.
   package init(_ request: JobRequest = JobRequest(), line: Int) { (self.request, self.line) = (request, line) }
 }
 

@@ -34,7 +34,6 @@ struct XMLMender {
   /// so that the time grows with the square of its length.
   static let longestMarkup = 1 << 20
 
-  /// - Parameter isLast: whether the feed ends here.
   /// - Returns: what of the feed can be passed on by now, in UTF-8.
   /// - Throws: ``Defect`` for what no mending helps.
   mutating func take(_ block: [UInt8], isLast: Bool) throws(Defect) -> [UInt8] {

@@ -46,12 +46,15 @@ struct XMLText {
 
   /// Whether the text goes on so, in either case of letters.
   func begins(_ word: StaticString, at index: Int? = nil) -> Bool {
-    bytes.withUnsafeBytes { bytes in
-      guard let next = bytes.baseAddress.map({ $0 + (index ?? position) }) else { return false }
-      return strncasecmp(
-        next.assumingMemoryBound(to: CChar.self), UnsafeRawPointer(word.utf8Start).assumingMemoryBound(to: CChar.self),
-        word.utf8CodeUnitCount) == 0
+    at(index ?? position) { text in
+      let letters = UnsafeRawPointer(word.utf8Start).assumingMemoryBound(to: CChar.self)
+      return strncasecmp(text, letters, word.utf8CodeUnitCount) == 0
     }
+  }
+
+  /// There is always a byte, the NUL, and so an address.
+  private func at<Value>(_ index: Int, _ body: (UnsafePointer<CChar>) -> Value) -> Value {
+    bytes.withUnsafeBytes { body(($0.baseAddress! + index).assumingMemoryBound(to: CChar.self)) }
   }
 
   func index(of word: StaticString, from start: Int, to limit: Int? = nil) -> Int? {
@@ -69,18 +72,9 @@ struct XMLText {
   }
 
   /// How many of the next bytes are not in the set. The NUL ends them.
-  func length(until stops: ByteSet, from start: Int? = nil) -> Int {
-    bytes.withUnsafeBytes { bytes in
-      let next = bytes.baseAddress.map { ($0 + (start ?? position)).assumingMemoryBound(to: CChar.self) }
-      return next.map { strcspn($0, stops.text) } ?? 0
-    }
-  }
+  func length(until stops: ByteSet, from start: Int? = nil) -> Int { at(start ?? position) { strcspn($0, stops.text) } }
 
-  func length(of set: ByteSet, from start: Int) -> Int {
-    bytes.withUnsafeBytes { bytes in
-      bytes.baseAddress.map { strspn(($0 + start).assumingMemoryBound(to: CChar.self), set.text) } ?? 0
-    }
-  }
+  func length(of set: ByteSet, from start: Int) -> Int { at(start) { strspn($0, set.text) } }
 
   func nameEnd(from start: Int) -> Int { start + length(of: ByteSet.names, from: start) }
 

@@ -69,12 +69,10 @@ package struct MetricsReader {
     for directory in [Directory.cur, .partial, .cur, .failed] {
       try JobSearch(spool).eachJob(in: directory, besidesOrders: true) { (file) throws(SpoolError) in
         let name = directory == .cur ? ClaimName(file.name)?.job.fileName : file.name
-        let data =
-          try directory == .failed
-          ? nil
-          : name.flatMap { (name) throws(SpoolError) in
-            try spool.status(.partial, name.data).map { UInt64(clamping: $0.size) }
-          }
+        var data: UInt64?
+        if let name, directory != .failed {
+          data = try spool.status(.partial, name.data).map { UInt64(clamping: $0.size) }
+        }
         jobs.add(file, data: data)
       }
     }

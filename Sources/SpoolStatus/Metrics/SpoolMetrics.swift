@@ -11,28 +11,21 @@ package struct SpoolMetrics: Sendable {
   var free: [(place: String, bytes: UInt64)] = []
 
   package func text(_ format: MetricFormat) -> String {
-    (jobs + places + counters).filter { !$0.samples.isEmpty }.map { $0.text(format) }.joined()
+    (jobs + places + counters).map { $0.text(format, of: escaped(snapshot.location)) }.joined()
       + (format == .openMetrics ? "# EOF\n" : "")
   }
 
-  /// A family with one sample of each value: nothing is said of a family without values.
-  /// - Parameter name: without `spoolrun_`, and without the `_total` of counters.
-  /// - Parameter label: the name of the label by which the samples differ.
   private func family(
-    _ name: String, isCounter: Bool = false, _ help: String, by label: String,
-    _ values: [(label: String, value: String)]
+    _ name: String, isCounter: Bool = false, _ help: String, by label: String?,
+    _ samples: [(label: String, value: String)]
   ) -> MetricFamily {
-    MetricFamily(
-      name: "spoolrun_" + name, isCounter: isCounter, help: help,
-      samples: values.map { ([("spool", escaped(snapshot.location)), (label, $0.label)], $0.value) })
+    MetricFamily(name: "spoolrun_" + name, isCounter: isCounter, help: help, label: label, samples: samples)
   }
 
   private func family(
     _ name: String, isCounter: Bool = false, _ help: String, _ value: (some CustomStringConvertible)?
   ) -> MetricFamily {
-    MetricFamily(
-      name: "spoolrun_" + name, isCounter: isCounter, help: help,
-      samples: value.map { [([("spool", escaped(snapshot.location))], $0.description)] } ?? [])
+    family(name, isCounter: isCounter, help, by: nil, value.map { [("", $0.description)] } ?? [])
   }
 
   private var jobs: [MetricFamily] {
@@ -112,12 +105,16 @@ private struct MetricFamily {
   let name: String
   let isCounter: Bool
   let help: String
-  /// Names of labels are our own; their values are of any origin, without control characters.
-  let samples: [(labels: [(name: String, value: String)], value: String)]
+  /// The name of the label by which the samples differ; nil where there is only one.
+  let label: String?
+  /// The values of labels are of any origin, without control characters.
+  let samples: [(label: String, value: String)]
 
   private static let units = ["bytes", "seconds", "bytes_per_second"]
 
-  func text(_ format: MetricFormat) -> String {
+  /// - Returns: nothing of a family without samples.
+  func text(_ format: MetricFormat, of spool: String) -> String {
+    if samples.isEmpty { return "" }
     let sampleName = isCounter ? name + "_total" : name
     let title = format == .openMetrics ? name : sampleName
     var text = "# HELP \(title) \(Self.escaped(help, isQuoted: format == .openMetrics))\n"
@@ -126,7 +123,8 @@ private struct MetricFamily {
       text += "# UNIT \(title) \(unit)\n"
     }
     for sample in samples {
-      let labels = sample.labels.map { "\($0.name)=\"\(Self.escaped($0.value, isQuoted: true))\"" }
+      let named = [("spool", spool)] + (label.map { [($0, sample.label)] } ?? [])
+      let labels = named.map { "\($0)=\"\(Self.escaped($1, isQuoted: true))\"" }
       text += "\(sampleName){\(labels.joined(separator: ","))} \(sample.value)\n"
     }
     return text

@@ -95,12 +95,12 @@ package struct WatchKeys: Sendable {
     case .pageDown, .character(" "): select(room)
     case .home, .character("g"): select(at: 0)
     case .end, .character("G"): select(at: subjects.count - 1)
-    case .enter: return onSelected { .tell($0) }
-    case .character("h"): return onSelected { .perform(.hold, $0) }
-    case .character("l"): return onSelected { .perform(.release, $0) }
-    case .character("r"): return onSelected { .perform(.retry, $0) }
-    case .character("p"): return onSelected { .perform(.high, $0) }
-    case .character("c"): if let selected { mode = .question(.cancel, selected) } else { sayNothingSelected() }
+    case .enter: return chosen().map { .tell($0) }
+    case .character("h"): return chosen().map { .perform(.hold, $0) }
+    case .character("l"): return chosen().map { .perform(.release, $0) }
+    case .character("r"): return chosen().map { .perform(.retry, $0) }
+    case .character("p"): return chosen().map { .perform(.high, $0) }
+    case .character("c"): if let subject = chosen() { mode = .question(.cancel, subject) }
     case .character("s"): nextSort()
     case .character("/"): mode = .filter
     case .character("?"): open(page: Self.help)
@@ -137,12 +137,10 @@ package struct WatchKeys: Sendable {
     }
   }
 
-  private mutating func onSelected(_ action: (TableSubject) -> Action) -> Action? {
-    if selected == nil { sayNothingSelected() }
-    return selected.map(action)
+  private mutating func chosen() -> TableSubject? {
+    if selected == nil { say("select a job first: j, k or the arrows", isProblem: true) }
+    return selected
   }
-
-  private mutating func sayNothingSelected() { say("select a job first: j, k or the arrows", isProblem: true) }
 
   private mutating func select(_ step: Int) {
     guard let position else { return select(at: step > 0 ? 0 : subjects.count - 1) }

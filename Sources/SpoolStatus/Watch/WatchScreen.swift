@@ -17,9 +17,8 @@ package struct WatchScreen: Sendable {
   {
     let width = max(1, columns - 1)
     if case .page(let text) = keys.mode { return page(text, &keys, width, rows) }
-    let isFiltered = !keys.filter.isEmpty
     let table = StatusTable(
-      snapshot, look, width: width, selected: keys.selected, isFiltered: isFiltered, drawsBars: true
+      snapshot, look, width: width, selected: keys.selected, isFiltered: !keys.filter.isEmpty, drawsBars: true
     ) { _ in .max }
     if rates.last?.time != snapshot.time { rates = rates.suffix(199) + [(snapshot.time, snapshot.rate ?? 0)] }
     let bottom = rows > 2 || rows == 2 && keys.mode != .table ? [self.bottom(snapshot, keys, width)] : []
@@ -85,7 +84,10 @@ package struct WatchScreen: Sendable {
   private func bottom(_ snapshot: SpoolSnapshot, _ keys: WatchKeys, _ width: Int) -> StyledLine {
     switch keys.mode {
     case .question(let gesture, let subject):
-      return question("\(gesture.command) ", subject.name.display, " and its data? y/n", width)
+      let (before, after) = ("\(gesture.command) ", " and its data? y/n")
+      // As much of the name as there is room for: what is asked stays whole.
+      let room = max(8, width - displayWidth(before) - displayWidth(after))
+      return line(before + fitted(subject.name.display, to: room, ellipsis: look.ellipsis) + after, width, .bold)
     case .filter: return line("/" + escaped(keys.filter) + "_", width, .bold)
     case .table, .page: break
     }
@@ -96,12 +98,6 @@ package struct WatchScreen: Sendable {
     // The most useful first; how to find the others, and the way out, are there however narrow it is.
     let keys = ["h hold", "l release", "r retry", "c cancel", "p first", "s sort", "/ filter"]
     return hints(parts, keys, ["? help", "q quit"], width)
-  }
-
-  /// As much of a name as there is room for: what is asked stays whole.
-  private func question(_ before: String, _ name: String, _ after: String, _ width: Int) -> StyledLine {
-    let room = max(8, width - displayWidth(before) - displayWidth(after))
-    return line(before + fitted(name, to: room, ellipsis: look.ellipsis) + after, width, .bold)
   }
 
   private func line(_ text: String, _ width: Int, _ ink: Ink?) -> StyledLine {
@@ -138,11 +134,7 @@ package struct WatchScreen: Sendable {
     var rest = Array(text)[...]
     while !rest.isEmpty || lines.isEmpty {
       let indent = lines.isEmpty || width < 20 ? "" : "    "
-      var room = width - indent.count
-      let most = rest.prefix { character in
-        room -= displayWidth(String(character))
-        return room >= 0
-      }
+      let most = beginning(of: rest, columns: width - indent.count)
       // Between words, if there are any; and a window of one column has no room for a wide character.
       let word = most.count < rest.count ? most.lastIndex(of: " ").map { most[..<$0] } : nil
       let isIndent = word?.allSatisfy { $0 == " " } ?? true
@@ -161,15 +153,8 @@ extension SpoolSnapshot {
     var result = self
     let wanted = filter.lowercased()
     for (state, group) in jobs {
-      var kept = wanted.isEmpty ? group : group.filter { $0.says(wanted) }
-      if sort != .turn {
-        // sort(by:) is stable as it is, but does not promise it.
-        kept = kept.enumerated().sorted { one, other in
-          if sort.precedes(one.element, other.element) { return true }
-          return !sort.precedes(other.element, one.element) && one.offset < other.offset
-        }.map(\.element)
-      }
-      result.jobs[state] = kept
+      let kept = wanted.isEmpty ? group : group.filter { $0.says(wanted) }
+      result.jobs[state] = sort == .turn ? kept : kept.sorted(by: sort.precedes)
     }
     if !wanted.isEmpty { result.orders = orders.filter { $0.name.display.lowercased().contains(wanted) } }
     return result
