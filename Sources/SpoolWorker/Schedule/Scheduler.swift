@@ -275,6 +275,9 @@ struct Scheduler {
 }
 
 extension Scheduler {
+  /// All that are known, in no particular order.
+  var candidates: [Candidate] { backlog.candidates + slots.outputs.candidates }
+
   var hasNoCandidates: Bool { backlog.isEmpty && slots.outputs.count == 0 }
 
   /// Whether nothing is left to do, according to a pass that began after the last job's end.

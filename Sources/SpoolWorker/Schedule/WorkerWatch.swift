@@ -49,7 +49,7 @@ extension Worker {
       return min(most, beat, end.nextLook(at: Host.current.awakeMilliseconds()))
     }
     // Jobs that wait in a spool that was replaced do not count for this run.
-    if successor == nil { tellWaiting(stays: true, nil) }
+    if successor == nil { tellWaiting(nil) }
     return account.summary
   }
 

@@ -305,8 +305,7 @@ internal import Transfer
     let urls = (request.urls + [request.signature].compactMap { $0 }).compactMap { try? URLParts($0.text) }
     let keys = urls.flatMap(way)
     // What the server said to this job holds when it serves others again.
-    let isLonger = min(Int64(failure.retryAfter ?? 0), RetryDecision.longestRetryAfter) > rest
-    return isLonger ? keys.map(ServerRests.gesture) : keys
+    return RetryDecision.asked(by: failure) > rest ? keys.map(ServerRests.gesture) : keys
   }
 
   // MARK: what a person hears, once for each outage
