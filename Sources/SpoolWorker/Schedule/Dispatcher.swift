@@ -1,4 +1,5 @@
 internal import Spool
+internal import Transfer
 
 /// Performs what the ``Scheduler`` decides: reads the spool, claims jobs, starts their attempts, and reports to the
 /// scheduler how they end.
@@ -107,10 +108,11 @@ internal import Spool
     }
   }
 
-  /// Loads libcurl if necessary. If that fails, the summary says why, and the run ends.
+  /// Loads libcurl, before the first job is read: without it every URL would count as malformed. If that fails, the
+  /// summary says why, and the run ends.
   /// - Returns: whether it is loaded.
   func loadLibcurl() -> Bool {
-    account.summary.obstacle = admission.libcurlProblem()
+    do throws(TransferError) { try Libcurl.load() } catch { account.summary.obstacle = error.description }
     return account.summary.obstacle == nil
   }
 

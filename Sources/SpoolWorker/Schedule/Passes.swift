@@ -33,8 +33,9 @@ struct Passes: Equatable {
 
   mutating func ended(_ directory: Directory) { running.removeAll { $0 == directory } }
 
-  /// The directory other than `urgent/` whose next name is to be read: claims first, then the others in turn.
-  mutating func next() -> Directory? {
+  /// The directory whose next name is to be read: `urgent/`, or of the others claims first, then the rest in turn.
+  mutating func next(urgent: Bool = false) -> Directory? {
+    if urgent { return isUrgentRunning ? .urgent : nil }
     if running.contains(.cur) { return .cur }
     let others = running.filter { $0 != .urgent }
     if others.isEmpty { return nil }

@@ -8,10 +8,8 @@ struct Scheduler {
   enum Reading: Equatable {
     /// Read these directories from the start: see ``began(_:at:)``.
     case begin([Directory])
-    /// Read this many names of `urgent/`: see ``found(_:names:took:)``.
-    case readUrgent(Int)
-    /// Read this many names of the other directories.
-    case read(Int)
+    /// Read ``PrioritisedBacklog/piece`` names of `urgent/`, or of the other directories: see ``found(_:took:)``.
+    case read(urgent: Bool)
   }
 
   /// Milliseconds between passes over the whole spool, whatever inotify reports, where it sees all.
@@ -124,8 +122,7 @@ struct Scheduler {
   func nextReading() -> Reading? {
     if !passes.ready.isEmpty { return .begin(passes.ready) }
     guard namesLeft > 0 else { return nil }
-    if hasUrgentRoomAhead { return .readUrgent(PrioritisedBacklog.piece) }
-    return hasRoomAhead ? .read(PrioritisedBacklog.piece) : nil
+    return hasUrgentRoomAhead || hasRoomAhead ? .read(urgent: hasUrgentRoomAhead) : nil
   }
 
   mutating func began(_ directories: [Directory], at now: Int64) {
@@ -140,9 +137,9 @@ struct Scheduler {
   }
 
   /// - Parameter took: milliseconds.
-  mutating func found(_ candidates: [Candidate], names: Int, took: Int64) {
+  mutating func found(_ candidates: [Candidate], took: Int64) {
     backlog.add(candidates)
-    namesLeft -= names
+    namesLeft -= PrioritisedBacklog.piece
     passTook += took
   }
 
