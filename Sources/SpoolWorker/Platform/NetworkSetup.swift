@@ -49,16 +49,13 @@ package struct NetworkSetup {
 
   /// A login needs the cookies that its server sets, so there are cookies wherever there are logins.
   private mutating func useCookies(_ named: NetworkKeys.File?) throws(Defect) {
-    switch named?.text {
-    case "no": break
-    case nil: options.cookies = options.netrc == nil ? .none : .session(file: nil)
-    case "yes": options.cookies = .session(file: nil)
-    case _?:
-      guard let named else { break }
-      let file = try secret("cookies", named)
-      try check(cookies: file)
-      options.cookies = .session(file: file.path)
-    }
+    let word = named?.text ?? (options.netrc == nil ? "no" : "yes")
+    if word == "no" { return }
+    options.cookies = .session(file: nil)
+    guard let named, word != "yes" else { return }
+    let file = try secret("cookies", named)
+    try check(cookies: file)
+    options.cookies = .session(file: file.path)
   }
 
   // MARK: files
