@@ -120,7 +120,7 @@ internal import Transfer
     switch try claimer.claim(choice) {
     case .claimed(let claim): begin(claim, choice)
     case .due(let time): scheduler.willBeDue(choice, at: time)
-    case .parked(let time): scheduler.willBeDue(choice.parked, at: time)
+    case .parked(let name, let time): scheduler.willRetry(name, choice.peek.priority, at: time)
     case .changed(let text): try lookout.look(at: choice.candidate, text, &scheduler)
     case .unavailable: try noteDroppedAnew(choice.candidate)
     case .lacksSpace(let shortage):
