@@ -38,10 +38,10 @@ internal import Spool
 
   /// Once a minute, because clocks are set and hosts sleep, and when this host's was.
   private mutating func learnClock(at now: Int64) throws(SpoolError) {
-    guard now >= nextClock || spool.clockSetAt > nextClock - Scheduler.interval else { return }
+    guard now >= nextClock || spool.clockSetAt > nextClock - Rescan.standardInterval else { return }
     do throws(SpoolError) {
       try spool.learnClock()
-      nextClock = now + Scheduler.interval
+      nextClock = now + Rescan.standardInterval
     } catch  where error.isLackOfSpace {
       // It is read with the next pass. Until then it is what it was.
     }

@@ -57,11 +57,10 @@ struct Rescan {
   private var nextPass: Int64 = 0
   private var nextLook: Int64
 
-  /// Between two passes where inotify sees all.
+  /// Between two passes over the whole spool where inotify sees all.
   static let standardInterval: Int64 = 60_000
   /// Between two looks. A job that another host drops has to start within 2 s.
   static let lookInterval: Int64 = 1500
-  static let standard = Rescan(isBlind: false, interval: nil)
 
   /// - Parameter isBlind: whether inotify does not report all changes.
   /// - Parameter interval: nil for the standard.

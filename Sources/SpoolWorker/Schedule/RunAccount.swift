@@ -96,9 +96,7 @@ extension Worker {
   /// Whether the jobs that could not start still exist. Jobs that wait for space are not in the backlog, but were seen
   /// a moment ago.
   private func isAnyCandidateLeft() throws(SpoolError) -> Bool {
-    for candidate in dispatcher.scheduler.candidates {
-      if try spool.status(candidate.origin, candidate.name) != nil { return true }
-    }
+    for job in dispatcher.scheduler.candidates where try spool.status(job.origin, job.name) != nil { return true }
     return dispatcher.scheduler.hasNoCandidates
   }
 

@@ -12,9 +12,6 @@ struct Scheduler {
     case read(urgent: Bool)
   }
 
-  /// Milliseconds between passes over the whole spool, whatever inotify reports, where it sees all.
-  static let interval = Rescan.standardInterval
-
   var backlog = PrioritisedBacklog()
   var slots: Slots
   var passes = Passes()
@@ -32,7 +29,7 @@ struct Scheduler {
   /// How many names may still be read in this turn, because transfers wait meanwhile.
   private var namesLeft = PrioritisedBacklog.horizon
 
-  init(_ limits: TransferLimits, _ rescan: Rescan = .standard) {
+  init(_ limits: TransferLimits, _ rescan: Rescan = Rescan(isBlind: false, interval: nil)) {
     slots = Slots(limits)
     self.rescan = rescan
   }
@@ -53,7 +50,6 @@ struct Scheduler {
     slots.outputs.hasPassedOver = false
   }
 
-  /// When the first waiting job that a pass saw is due.
   var nextDue: Int64? { dues.values.min() }
 
   /// Requests a pass over the directories in which a job has become due. Such passes take about a tenth of the time at
@@ -102,7 +98,7 @@ struct Scheduler {
 
   /// Only for ten intervals, because the search may be blocked by a busy host, and only another pass sees new jobs.
   private func isLookingForSpace(at now: Int64) -> Bool {
-    guard !spaceWait.isEmpty, now - passBegan < 10 * Self.interval else { return false }
+    guard !spaceWait.isEmpty, now - passBegan < 10 * Rescan.standardInterval else { return false }
     return passes.areRunning || !backlog.isEmpty && spaceWait.isGoingOn(at: now)
   }
 
@@ -176,7 +172,7 @@ struct Scheduler {
 
   /// In milliseconds, of the loop's clock as well; `time` is in seconds since the epoch.
   func untilDue(at now: Int64, _ time: Int64) -> Int64 {
-    func until(_ due: Int64?) -> Int64 { due.map { max(0, min($0 - time, 3600)) * 1000 } ?? Self.interval }
+    func until(_ due: Int64?) -> Int64 { due.map { max(0, min($0 - time, 3600)) * 1000 } ?? Rescan.standardInterval }
     return min(max(until(nextDue), untilDuePass(at: now)), until(later.next))
   }
 
@@ -230,7 +226,6 @@ struct Scheduler {
     nextSearch = end + 19 * (end - start + 1)
   }
 
-  /// Notes that the chosen job does not fit on the disk.
   /// - Returns: whether this is new for the job.
   mutating func noteLackOfSpace(_ choice: Choice, at now: Int64) -> Bool {
     spaceWait.add(choice.candidate.name, needing: choice.peek.needed ?? 0, at: now)
@@ -347,7 +342,6 @@ struct SpaceWait {
     return told.insert(name).inserted
   }
 
-  /// Forgets them, because the next pass finds them again.
   mutating func removeAll() { least = nil }
 
   mutating func spaceCame() { told = [] }

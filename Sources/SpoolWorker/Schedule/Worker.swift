@@ -150,7 +150,6 @@ internal import Transfer
     keepPresence()
   }
 
-  /// Whether the end of the run has to wait for a job or a hook.
   var isBusy: Bool { dispatcher.scheduler.slots.areBusy }
 
   func untilNextTurn(_ most: Int64) -> Int64 {
@@ -400,17 +399,9 @@ package struct LibcurlAhead {
   /// Whoever needs libcurl finds what is wrong with it.
   private static func start() { _ = Result { () throws(TransferError) in try Libcurl.start() } }
 
-  /// Not in `cur/`: another worker may be running what is there.
+  /// Not in `cur/`: another worker may be running what is there. What cannot be read, the worker's own look reports.
   private static func seemsNeeded(in spool: Spool) -> Bool {
-    let directories: [Directory] = [.partial, .new, .urgent]
-    return directories.contains { directory in
-      do throws(SpoolError) {
-        return try hasDueJob(in: directory, of: spool)
-      } catch {
-        // The worker's own look reports it.
-        return false
-      }
-    }
+    [Directory.partial, .new, .urgent].contains { (try? hasDueJob(in: $0, of: spool)) == true }
   }
 
   private static func hasDueJob(in directory: Directory, of spool: Spool) throws(SpoolError) -> Bool {

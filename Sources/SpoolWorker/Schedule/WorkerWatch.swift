@@ -67,9 +67,7 @@ extension Worker {
       return try JobSearch(spool).isAnyJob(in: [.new, .urgent, .cur, .partial])
     }
     for name in only {
-      for directory in [Directory.partial, .new, .urgent] {
-        if try spool.status(directory, name) != nil { return true }
-      }
+      for directory in [Directory.partial, .new, .urgent] where try spool.status(directory, name) != nil { return true }
     }
     return false
   }
@@ -231,7 +229,7 @@ struct Outage: Equatable {
   static let patience: Int64 = 60_000
 
   mutating func looked(at now: Int64, isInPlace: Bool) {
-    nextLook = now + (isInPlace ? Scheduler.interval : Self.interval)
+    nextLook = now + (isInPlace ? Rescan.standardInterval : Self.interval)
   }
 
   mutating func failed(

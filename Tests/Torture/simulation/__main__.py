@@ -261,8 +261,8 @@ WORKER = {
             "    case .exited(0): return outcome.answer\n",
         ),
         "other workers' transfers do not count": (
-            "    return isSlotTaken(of: server, priority, slots, at: now) ? nil : (Self.pause, false)",
-            '    return isSlotTaken(of: server, priority, slots, at: now) || planted("other workers\' transfers do not count") ? nil : (Self.pause, false)',
+            "    return isTaken ?? true ? nil : (Self.pause, false)",
+            '    return isTaken ?? true || planted("other workers\' transfers do not count") ? nil : (Self.pause, false)',
         ),
 }
 # Those that the play of a list has to find.
