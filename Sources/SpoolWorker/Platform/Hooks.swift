@@ -89,14 +89,12 @@ internal import SystemPackage
       arguments: [path], environment: environment, seconds: name.timeLimit, stop: stop,
       kept: spool.descriptor(for: path), answers: name == .resolve
     ).run()
+    let hook = Fields().with("hook", name.rawValue)
     for line in outcome.output.split(separator: 0x0A).prefix(100) {
-      log(Event("hook-output", .info, job: job, Fields().with("hook", name.rawValue).with("text", escaped(line))))
+      log(Event("hook-output", .info, job: job, hook.with("text", escaped(line))))
     }
     if !outcome.isSuccess {
-      log(
-        Event(
-          "hook-failed", name.isAnswered ? .info : .warning, job: job,
-          Fields().with("hook", name.rawValue).with("reason", outcome.reason)))
+      log(Event("hook-failed", name.isAnswered ? .info : .warning, job: job, hook.with("reason", outcome.reason)))
     }
     return outcome
   }

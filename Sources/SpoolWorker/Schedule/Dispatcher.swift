@@ -170,7 +170,7 @@ internal import Transfer
     }
     running[id] = Running(attempt: attempt, firstName: attempt.name)
     scheduler.started(id, choice)
-    environment.limits.started(id, choice.host, choice.peek.priority)
+    if environment.limits.started(id, choice.host, choice.peek.priority) { environment.shareRates() }
     environment.servers.started(id, choice.way)
     WorkerLoop.start {
       let end = await attempt.run()

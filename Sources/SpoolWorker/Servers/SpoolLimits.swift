@@ -21,7 +21,6 @@ internal import Transfer
   private let options: () -> WorkerOptions
   /// Milliseconds between two requests to a server; nil for any number.
   private let pace: (String) -> Int64?
-  private let share: () -> Void
   private var slots: SharedSlots?
   private var aloneUntil = Int64.min
   /// The slots that transfers have, and the classes of all transfers.
@@ -49,8 +48,8 @@ internal import Transfer
 
   init(
     _ spool: Spool, log: @escaping @Sendable (Event) -> Void, options: @escaping () -> WorkerOptions,
-    pace: @escaping (String) -> Int64?, share: @escaping () -> Void
-  ) { (self.spool, self.log, self.options, self.pace, self.share) = (spool, log, options, pace, share) }
+    pace: @escaping (String) -> Int64?
+  ) { (self.spool, self.log, self.options, self.pace) = (spool, log, options, pace) }
 
   // MARK: slots of servers
 
@@ -141,7 +140,8 @@ internal import Transfer
   }
 
   /// The job for which a slot of this server was taken runs.
-  func started(_ id: UInt64, _ server: String, _ priority: Priority) {
+  /// - Returns: whether it is the only one.
+  func started(_ id: UInt64, _ server: String, _ priority: Priority) -> Bool {
     held[id] = taken
     taken = nil
     if let pace = pace(server) {
@@ -150,7 +150,7 @@ internal import Transfer
       nextStart[server] = max(now, nextStart[server] ?? now) + pace
     }
     running[id] = priority.place
-    if running.count == 1 { share() }
+    return running.count == 1
   }
 
   /// The job needs its connection no longer.

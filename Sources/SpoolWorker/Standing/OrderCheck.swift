@@ -51,12 +51,9 @@ internal import Transfer
       let problems = Fields().with("count", checked.problems.count).with("reason", checked.problems.text)
       attempt.log(Event("list-problems", .warning, job: order, problems))
     }
-    attempt.log(
-      Event(
-        "checked", .info, job: order,
-        Fields().with("entries", checked.entries).with("new", checked.new)
-          .with("relinked", relinked > 0 ? relinked : nil)
-          .with("unchanged", checked.version == nil ? "yes" : nil).with("next", next)))
+    let facts = Fields().with("entries", checked.entries).with("new", checked.new)
+      .with("relinked", relinked > 0 ? relinked : nil).with("unchanged", checked.version == nil ? "yes" : nil)
+    attempt.log(Event("checked", .info, job: order, facts.with("next", next)))
     // What a worker that died has left.
     await OldVersions(spool: claim.spool, log: environment.log, stop: attempt.hookStop).remove(after: like)
     return AttemptEnd(checkedUntil: next, hasDropped: checked.new + relinked > 0)
