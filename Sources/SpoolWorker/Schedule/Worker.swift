@@ -48,7 +48,7 @@ internal import Transfer
   package func runOnce(stopSignals: Int32 = -1) async -> RunSummary {
     prepare()
     var obstacle: Admission.Obstacle?
-    await run(stopSignals: stopSignals, survivesErrors: false) { () throws(SpoolError) in
+    await run(stopSignals: stopSignals) { () throws(SpoolError) in
       let now = LoopExecutor.milliseconds()
       self.dispatcher.lookForSpace()
       let scheduler = self.dispatcher.scheduler
@@ -90,16 +90,14 @@ internal import Transfer
 
   // MARK: turns
 
-  /// - Parameters:
-  ///   - survivesErrors: whether the run continues after an error of the spool, and leaves the job to the next pass.
-  ///   - turn: finds and starts jobs. Returns the milliseconds to wait for the next event; nil when all is done.
-  func run(stopSignals: Int32, survivesErrors: Bool, turn: () throws(SpoolError) -> Int64?) async {
+  /// - Parameter turn: finds and starts jobs. Returns the milliseconds to wait for the next event; nil at the end.
+  func run(stopSignals: Int32, turn: () throws(SpoolError) -> Int64?) async {
     if stopSignals >= 0 {
       signals = StopSignals(stopSignals)
       WorkerLoop.executor.watched.append(stopSignals)
     }
     do throws(SpoolError) {
-      try await takeTurns(survivesErrors: survivesErrors, turn)
+      try await takeTurns(turn)
     } catch {
       account.summary.spoolError = error
       stopAttempts()
@@ -115,11 +113,12 @@ internal import Transfer
     account.presence.end()
   }
 
-  private func takeTurns(survivesErrors: Bool, _ turn: () throws(SpoolError) -> Int64?) async throws(SpoolError) {
+  private func takeTurns(_ turn: () throws(SpoolError) -> Int64?) async throws(SpoolError) {
     while true {
       lookForStop()
       let untilNews = tellServiceManager(isStopping ? .stopping : .ready, most: .max)
-      if survivesErrors { account.summary.spoolError = nil }
+      // A job that failed by an error of the spool is left to the next pass.
+      if admission.stays { account.summary.spoolError = nil }
       var wait: Int64? = isBusy ? Self.tickInterval : nil
       if !isStopping, account.summary.spoolError == nil {
         wait = try turn()

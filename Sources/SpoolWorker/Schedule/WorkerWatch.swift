@@ -20,7 +20,7 @@ extension Worker {
     noteLimit(of: watch)
     if !options.endsWhenDone { log(Event("watching", .info)) }
     var (outage, end) = (Outage(), WatchEnd(options))
-    await run(stopSignals: stopSignals, survivesErrors: true) { () throws(SpoolError) in
+    await run(stopSignals: stopSignals) { () throws(SpoolError) in
       if self.successor != nil { return self.isBusy ? Self.tickInterval : nil }
       let now = LoopExecutor.milliseconds()
       if links?.hasNews() == true, WorkerLoop.executor.surroundings.hasAddress() {
