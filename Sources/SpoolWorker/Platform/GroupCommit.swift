@@ -20,8 +20,6 @@ internal import Spool
     (self.fileSystems, self.isLittleDirty) = (fileSystems, isLittleDirty)
   }
 
-  func callAsFunction(_ flushes: Flush...) async throws { try await self(flushes) }
-
   func callAsFunction(_ flushes: [Flush]) async throws {
     try await withCheckedThrowingContinuation { continuation in
       waiting.append((flushes, continuation))
@@ -34,7 +32,7 @@ internal import Spool
 
   /// - Throws: ``LostWrites``.
   func callAsFunction(data flush: Flush) async throws {
-    do { try await self(flush) } catch let error as SpoolError { throw LostWrites(error) }
+    do { try await self([flush]) } catch let error as SpoolError { throw LostWrites(error) }
   }
 
   private func runRounds() async {
@@ -86,7 +84,7 @@ extension Claim {
   @WorkerLoop
   func makeDurable(_ durable: GroupCommit) async throws {
     do {
-      try await durable(flush)
+      try await durable([flush])
     } catch let error as SpoolError {
       try renew(after: error)
     }
