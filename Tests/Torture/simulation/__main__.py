@@ -192,8 +192,8 @@ WORKER = {
             '    if isDoubtful, !planted("doubtful data is not written again") { recovery.rewritesFrom = mark.offset }',
         ),
         "lost writes are forgotten": (
-            "do { try await self(flush) } catch let error as SpoolError { throw LostWrites(error) }",
-            "do { try await self(flush) } catch let error as SpoolError {\n"
+            "do { try await self([flush]) } catch let error as SpoolError { throw LostWrites(error) }",
+            "do { try await self([flush]) } catch let error as SpoolError {\n"
             '      if !planted("lost writes are forgotten") { throw LostWrites(error) }\n    }',
         ),
         "a doubt is forgotten": (
