@@ -77,6 +77,9 @@ package struct WorkerOptions: Sendable {
   /// Those of a worker that is given none (spoolrun(1)).
   package init() {}
 
+  /// Lets the worker tell the service manager that the environment names, if any, how it is.
+  package mutating func takeServiceManager() { serviceManager = ServiceManager() }
+
   /// Reads ``limitRate`` as a person gave it; nil for no limit.
   package mutating func setLimitRate(_ text: String?) throws(Defect) {
     limitRate = if let text { try RateRules.read(text) } else { nil }

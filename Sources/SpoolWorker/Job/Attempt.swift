@@ -271,9 +271,9 @@ extension Attempt {
     return end
   }
 
-  /// What a failure of the job, or of the standing order, leads to.
+  /// When the job, or the standing order, is tried again after a failure; nil if it is given up.
   /// - Parameter failures: how often it has failed, including this time.
-  private func retryDecision(after failure: Failure, failures: Int) -> RetryDecision {
+  private func nextAttempt(after failure: Failure, failures: Int) -> Timestamp? {
     var random = HostRandom()
     let jitter = Double.random(in: 0...1, using: &random)
     var request = claim.text.request
@@ -296,11 +296,11 @@ extension Attempt {
     let failure = RetryDecision.believed(failure, mismatches: attempts.mismatches, last: attempts.lastFailure)
     // Deliveries have attempts of their own.
     let number = failure.code == .deliver ? journal.attempts.failedDeliveries + 1 : account.number
-    let decision = retryDecision(after: failure, failures: number)
+    let retry = nextAttempt(after: failure, failures: number)
     let mark = data.flatMap { $0.part.length > 0 && !$0.isStale ? $0.part.mark : nil }
     let record = FailureRecord(
       time: claim.spool.now(), attempt: number, failure: failure, trust: fullTrust, mark: mark,
-      fetched: account.fetched, broken: mark.flatMap { _ in data?.doubt?.floor }, retry: decision.next)
+      fetched: account.fetched, broken: mark.flatMap { _ in data?.doubt?.floor }, retry: retry)
     try append(record)
     return record
   }

@@ -154,7 +154,7 @@ internal import SystemPackage
       try? JobData(spool).removeSetAside(of: claim.job)
     }
     try moveToDone()
-    await afterMove { try await durable(spool.flush(.done), spool.flush(.cur)) }
+    await afterMove { try await durable([spool.flush(.done), spool.flush(.cur)]) }
   }
 
   /// Does what is left once the job is in `done/`: it is done all the same if this fails.

@@ -24,8 +24,6 @@ internal import Transfer
     options
   } pace: { [unowned self] in
     pace(of: $0)
-  } share: { [unowned self] in
-    shareRates()
   }
   private(set) lazy var servers: Servers = Servers(
     spool, perHost: options.perHost, log: log, isForPerson: options.only != nil,

@@ -35,9 +35,7 @@ struct ChildProcess: Sendable {
     var isSuccess: Bool { end == .exited(0) }
 
     /// For a record: how it ended, and the last line of its output.
-    var reason: String {
-      lastLine.isEmpty ? description : "\(description): \(escaped(lastLine))"
-    }
+    var reason: String { lastLine.isEmpty ? description : "\(description): \(escaped(lastLine))" }
 
     var description: String {
       switch end {
@@ -86,7 +84,7 @@ struct ChildProcess: Sendable {
     // Determined before the start. A stop that is requested between the start and this check would never be passed on.
     let mayBeTold = !stop.isRequested
     if let host = Host.current as? any ChildHost { return try collect(host.start(self), mayBeTold: mayBeTold) }
-    return try collect(LinuxChild(self, limit: Self.outputLimit), mayBeTold: mayBeTold)
+    return try collect(LinuxChild(self), mayBeTold: mayBeTold)
   }
 
   /// Of environ(7).
@@ -188,7 +186,7 @@ private final class LinuxChild: Child {
   private(set) var lastLine: [UInt8] = []
   private var isLineOver = false
 
-  init(_ program: ChildProcess, limit: Int) throws(Errno) {
+  init(_ program: ChildProcess) throws(Errno) {
     var (output, answer): (Int32, Int32) = (-1, -1)
     process = Self.withCStrings(program.arguments.map { Array($0.utf8) }) { argv in
       Self.withCStrings(program.variables) { envp in
@@ -200,9 +198,9 @@ private final class LinuxChild: Child {
       }
     }
     guard process > 0 else { throw Errno(rawValue: -process) }
-    streams = [Stream(descriptor: output, limit: limit)]
+    streams = [Stream(descriptor: output, limit: ChildProcess.outputLimit)]
     // One byte more shows that it is too long.
-    if program.answers { streams.append(Stream(descriptor: answer, limit: limit + 1)) }
+    if program.answers { streams.append(Stream(descriptor: answer, limit: ChildProcess.outputLimit + 1)) }
   }
 
   deinit { for stream in streams { _ = Glibc.close(stream.descriptor) } }

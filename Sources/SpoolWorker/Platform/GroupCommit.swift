@@ -20,8 +20,6 @@ internal import Spool
     (self.fileSystems, self.isLittleDirty) = (fileSystems, isLittleDirty)
   }
 
-  func callAsFunction(_ flushes: Flush...) async throws { try await self(flushes) }
-
   func callAsFunction(_ flushes: [Flush]) async throws {
     try await withCheckedThrowingContinuation { continuation in
       waiting.append((flushes, continuation))
@@ -34,7 +32,7 @@ internal import Spool
 
   /// - Throws: ``LostWrites``.
   func callAsFunction(data flush: Flush) async throws {
-    do { try await self(flush) } catch let error as SpoolError { throw LostWrites(error) }
+    do { try await self([flush]) } catch let error as SpoolError { throw LostWrites(error) }
   }
 
   private func runRounds() async {
@@ -44,8 +42,8 @@ internal import Spool
       var targets: Set<Flush.Target> = []
       let flushes = requests.flatMap(\.flushes).filter { targets.insert($0.target).inserted }
       let syncsAll = !hasFailed && flushes.count >= Self.leastForFileSystem && isLittleDirty()
-      let round = Round(flushes: flushes, fileSystems: syncsAll ? fileSystems() : [])
-      let outcome = await runBlocking { round.run() }
+      let whole = syncsAll ? fileSystems() : []
+      let outcome = await runBlocking { GroupCommit.round(flushes, on: whole) }
       // The kernel reports such an error only once (errseq), perhaps for a file whose request comes later. So from now
       // on each file is flushed by itself.
       if outcome.fileSystemFailed { hasFailed = true }
@@ -60,28 +58,25 @@ internal import Spool
     isRunning = false
   }
 
-  struct Round: Sendable {
-    let flushes: [Flush]
-    let fileSystems: [FileSystem]
-
-    func run() -> (errors: [Flush.Target: SpoolError], fileSystemFailed: Bool) {
-      var outcome = (errors: [Flush.Target: SpoolError](), fileSystemFailed: false)
-      let byDevice = Dictionary(grouping: flushes, by: \.device)
-      for (device, flushes) in byDevice.sorted(by: { $0.key < $1.key }) {
-        if let fileSystem = fileSystems.first(where: { $0.device == device }) {
-          do throws(SpoolError) {
-            try fileSystem.sync()
-            continue
-          } catch {
-            outcome.fileSystemFailed = true
-          }
-        }
-        for flush in flushes {
-          do throws(SpoolError) { try flush.run() } catch { outcome.errors[flush.target] = error }
+  nonisolated static func round(_ flushes: [Flush], on fileSystems: [FileSystem]) -> (
+    errors: [Flush.Target: SpoolError], fileSystemFailed: Bool
+  ) {
+    var outcome = (errors: [Flush.Target: SpoolError](), fileSystemFailed: false)
+    let byDevice = Dictionary(grouping: flushes, by: \.device)
+    for (device, flushes) in byDevice.sorted(by: { $0.key < $1.key }) {
+      if let fileSystem = fileSystems.first(where: { $0.device == device }) {
+        do throws(SpoolError) {
+          try fileSystem.sync()
+          continue
+        } catch {
+          outcome.fileSystemFailed = true
         }
       }
-      return outcome
+      for flush in flushes {
+        do throws(SpoolError) { try flush.run() } catch { outcome.errors[flush.target] = error }
+      }
     }
+    return outcome
   }
 }
 
@@ -89,7 +84,7 @@ extension Claim {
   @WorkerLoop
   func makeDurable(_ durable: GroupCommit) async throws {
     do {
-      try await durable(flush)
+      try await durable([flush])
     } catch let error as SpoolError {
       try renew(after: error)
     }

@@ -89,14 +89,12 @@ internal import SystemPackage
       arguments: [path], environment: environment, seconds: name.timeLimit, stop: stop,
       kept: spool.descriptor(for: path), answers: name == .resolve
     ).run()
+    let hook = Fields().with("hook", name.rawValue)
     for line in outcome.output.split(separator: 0x0A).prefix(100) {
-      log(Event("hook-output", .info, job: job, Fields().with("hook", name.rawValue).with("text", escaped(line))))
+      log(Event("hook-output", .info, job: job, hook.with("text", escaped(line))))
     }
     if !outcome.isSuccess {
-      log(
-        Event(
-          "hook-failed", name.isAnswered ? .info : .warning, job: job,
-          Fields().with("hook", name.rawValue).with("reason", outcome.reason)))
+      log(Event("hook-failed", name.isAnswered ? .info : .warning, job: job, hook.with("reason", outcome.reason)))
     }
     return outcome
   }
@@ -113,24 +111,21 @@ package struct Gate: Sendable {
   /// In seconds.
   private static let timeLimit = 30
 
-  package init(_ command: String) { self.init(option: "--gate", command: command) }
-
-  private init(option: String, command: String) { (self.option, self.command) = (option, command) }
+  package init(_ command: String, option: String = "--gate") { (self.command, self.option) = (command, option) }
 
   /// Closed while NetworkManager reports or guesses that the connection is metered: the property Metered of
   /// org.freedesktop.NetworkManager is 1 for yes and 3 for "guess yes" (NMMetered).
   package static let unmeteredOnly = Gate(
-    option: "--unmetered-only",
-    command: """
-      service=org.freedesktop.NetworkManager
-      answer=$(busctl --system get-property $service /org/freedesktop/NetworkManager $service Metered 2>/dev/null) || {
-        echo 'NetworkManager and busctl are needed, and do not answer; use --gate COMMAND instead'
-        exit 127
-      }
-      case $answer in
-        'u 1' | 'u 3') echo 'the connection is metered'; exit 1 ;;
-      esac
-      """)
+    """
+    service=org.freedesktop.NetworkManager
+    answer=$(busctl --system get-property $service /org/freedesktop/NetworkManager $service Metered 2>/dev/null) || {
+      echo 'NetworkManager and busctl are needed, and do not answer; use --gate COMMAND instead'
+      exit 127
+    }
+    case $answer in
+      'u 1' | 'u 3') echo 'the connection is metered'; exit 1 ;;
+    esac
+    """, option: "--unmetered-only")
 
   func ask(_ stop: ChildStop) async -> Hooks.Answer {
     let outcome: ChildProcess.Outcome

@@ -6,16 +6,16 @@ package import Transfer
 
 /// Makes the worker's ``NetworkOptions`` of what `defaults` says. Looks at the files that it names, because libcurl
 /// goes on without those that it cannot read.
-package struct NetworkSetup {
-  package private(set) var options: NetworkOptions
+struct NetworkSetup {
+  private(set) var options: NetworkOptions
   /// What a person should know although the worker can run.
-  package private(set) var warnings: [String] = []
+  private(set) var warnings: [String] = []
   private let directory: String
   private let home: String?
 
   /// - Parameter directory: the absolute path of the spool, to which the paths in `defaults` are relative.
   /// - Parameter home: the user's home directory, for `~/`; nil if it is not known.
-  package init(_ keys: NetworkKeys, directory: String, home: String?) throws(Defect) {
+  init(_ keys: NetworkKeys, directory: String, home: String?) throws(Defect) {
     (self.directory, self.home) = (directory, home)
     options = NetworkOptions(proxy: keys.proxy)
     options.refusesPrivate = keys.allowsPrivate == false
@@ -49,16 +49,13 @@ package struct NetworkSetup {
 
   /// A login needs the cookies that its server sets, so there are cookies wherever there are logins.
   private mutating func useCookies(_ named: NetworkKeys.File?) throws(Defect) {
-    switch named?.text {
-    case "no": break
-    case nil: options.cookies = options.netrc == nil ? .none : .session(file: nil)
-    case "yes": options.cookies = .session(file: nil)
-    case _?:
-      guard let named else { break }
-      let file = try secret("cookies", named)
-      try check(cookies: file)
-      options.cookies = .session(file: file.path)
-    }
+    let word = named?.text ?? (options.netrc == nil ? "no" : "yes")
+    if word == "no" { return }
+    options.cookies = .session(file: nil)
+    guard let named, word != "yes" else { return }
+    let file = try secret("cookies", named)
+    try check(cookies: file)
+    options.cookies = .session(file: file.path)
   }
 
   // MARK: files

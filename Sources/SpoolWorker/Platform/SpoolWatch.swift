@@ -60,7 +60,6 @@ struct DirectoryChange {
   private var sign: WatchSign?
   private static let watched: [Directory] = [.new, .urgent, .partial, .cur, .standing]
   private static let defaults = FileName("defaults")
-
   private let runsAll: Bool
 
   /// - Parameter runsAll: whether the worker runs whatever is dropped.

@@ -1,7 +1,6 @@
 internal import Spool
-internal import Transfer
 
-/// Decides whether jobs may start now, and if not, why: the gate, the disk space, the output root, libcurl.
+/// Decides whether jobs may start now, and if not, why: the gate, the disk space, the output root.
 @WorkerLoop final class Admission {
   enum Obstacle {
     case gate(String)
@@ -21,13 +20,11 @@ internal import Transfer
   private var askedAt: Int64?
   private var isSpaceShort = false
   private var outputProblem: String?
-  private var hasLibcurl = false
 
   init(_ environment: JobEnvironment, _ childStop: ChildStop) {
     (self.environment, self.childStop) = (environment, childStop)
   }
 
-  /// Checks everything except libcurl.
   func mayStart() -> Bool {
     if environment.options.gate != nil, gateAnswer != .yes || isGateAnswerOld { return false }
     return isOutputThere() && hasSpace()
@@ -98,14 +95,5 @@ internal import Transfer
     case .no(let reason): environment.log(Event("gate-closed", .info, Fields().with("reason", reason)))
     case .nothing(let reason): environment.log(Event("gate-broken", .error, Fields().with("reason", reason)))
     }
-  }
-
-  /// Why libcurl cannot be loaded; nil if it is loaded. Called before the first job is read, because without libcurl
-  /// every URL would count as malformed.
-  func libcurlProblem() -> String? {
-    if hasLibcurl { return nil }
-    do throws(TransferError) { try Libcurl.load() } catch { return error.description }
-    hasLibcurl = true
-    return nil
   }
 }

@@ -23,7 +23,8 @@ struct Backlog {
   private var unread: [Candidate] = []
   /// Each queue's candidates (``Choice/queue``), oldest first. Slices lose their first element in constant time.
   private var byHost: [String: ArraySlice<Choice>] = [:]
-  private var read = 0
+  /// How many of these there are.
+  private(set) var readCount = 0
   /// Candidates that open no connection.
   private var hostless: [Choice] = []
   private var suspects: [Choice] = []
@@ -43,25 +44,25 @@ struct Backlog {
     guard peek.host != nil else { return hostless.append(choice) }
     if peek.deaths > 0 { return suspects.append(choice) }
     byHost[choice.queue, default: []].append(choice)
-    read += 1
+    readCount += 1
   }
 
   /// Adds a candidate that was chosen, before all others of its host.
   mutating func putBack(_ choice: Choice) {
     guard choice.peek.host != nil, choice.peek.deaths == 0 else { return add(choice.candidate, choice.peek) }
     byHost[choice.queue] = [choice] + (byHost[choice.queue] ?? [])
-    read += 1
+    readCount += 1
   }
 
   mutating func removeAll(where isUnwanted: (Candidate) -> Bool) {
     unread.removeAll(where: isUnwanted)
     byHost = byHost.mapValues { $0.filter { !isUnwanted($0.candidate) }[...] }.filter { !$0.value.isEmpty }
-    read = byHost.values.reduce(0) { $0 + $1.count }
+    readCount = byHost.values.reduce(0) { $0 + $1.count }
     hostless.removeAll { isUnwanted($0.candidate) }
     suspects.removeAll { isUnwanted($0.candidate) }
   }
 
-  var count: Int { unread.count + read + hostless.count + suspects.count }
+  var count: Int { unread.count + readCount + hostless.count + suspects.count }
 
   /// All candidates, in no particular order.
   var candidates: [Candidate] { unread + (byHost.values.joined() + hostless + suspects).map(\.candidate) }
@@ -69,7 +70,7 @@ struct Backlog {
   var isEmpty: Bool { hasOnlySuspects && suspects.isEmpty }
 
   /// Whether no candidate is known that may run in parallel with others.
-  var hasOnlySuspects: Bool { unread.isEmpty && read == 0 && hostless.isEmpty }
+  var hasOnlySuspects: Bool { unread.isEmpty && readCount == 0 && hostless.isEmpty }
 
   /// Whether all candidates have been looked at and wait for servers that rest.
   func areHeldBack(by slots: FreeSlots) -> Bool {
@@ -80,7 +81,7 @@ struct Backlog {
   /// The next candidate with a free slot, or the candidate to read first.
   mutating func next(_ slots: FreeSlots) -> ScheduleStep? {
     if let choice = hostless.popLast() { return .start(choice) }
-    if read >= Self.lookAhead || unread.isEmpty {
+    if readCount >= Self.lookAhead || unread.isEmpty {
       let eligible = byHost.keys.filter { slots.areFree(for: first($0).peek) }
       if let best = eligible.min(by: { isBefore($0, $1, slots) }) { return .start(take(best)) }
     }
@@ -108,13 +109,11 @@ struct Backlog {
   }
 
   /// The candidate to read first, also while no job may start.
-  mutating func nextUnread() -> Candidate? { read < Self.lookAhead ? unread.popLast() : nil }
+  mutating func nextUnread() -> Candidate? { readCount < Self.lookAhead ? unread.popLast() : nil }
 
   var hasUnread: Bool { !unread.isEmpty }
 
-  /// How many candidates' texts have been read.
-  var readCount: Int { read }
-  /// The oldest of these of each host.
+  /// The oldest of each host.
   var firsts: [Choice] { byHost.keys.map { first($0) } }
 
   func contains(_ candidate: Candidate) -> Bool {
@@ -132,7 +131,7 @@ struct Backlog {
   private func first(_ host: String) -> Choice { byHost[host]!.first! }
 
   private mutating func take(_ host: String) -> Choice {
-    read -= 1
+    readCount -= 1
     var queue = byHost.removeValue(forKey: host)!
     let choice = queue.removeFirst()
     // A slice keeps the memory of what was taken from its front.
@@ -168,7 +167,6 @@ struct PrioritisedBacklog {
 
   var isEmpty: Bool { high.isEmpty && normal.isEmpty && low.isEmpty }
 
-  /// Whether no candidate is known that may run in parallel with others.
   var hasOnlySuspects: Bool { high.hasOnlySuspects && normal.hasOnlySuspects && low.hasOnlySuspects }
 
   /// Whether a job of high priority waits, perhaps for the slot of another job.
@@ -180,7 +178,6 @@ struct PrioritisedBacklog {
 
   var isSomethingPassedOver: Bool { !passedOver.isEmpty }
 
-  /// Whether all candidates have been looked at and wait for servers that rest.
   func areHeldBack(by slots: FreeSlots) -> Bool {
     high.areHeldBack(by: slots) && normal.areHeldBack(by: slots) && low.areHeldBack(by: slots)
   }
@@ -219,7 +216,6 @@ struct PrioritisedBacklog {
   /// Whether a job that was just dropped has to wait until others have been looked at.
   var hasUnread: Bool { normal.hasUnread }
 
-  /// Adds a candidate whose text has been read, after those of the same priority and host.
   mutating func add(_ candidate: Candidate, _ peek: Peek) {
     switch peek.priority {
     case .high:
@@ -276,7 +272,7 @@ struct PrioritisedBacklog {
     return normal.next(free)
   }
 
-  /// A job of high or normal priority that may have killed workers; see ``Backlog/nextSuspect(_:isIdle:)``.
+  /// One of low priority comes with ``nextLow(_:_:)``.
   mutating func nextSuspect(_ free: FreeSlots, isIdle: Bool) -> Choice? {
     high.nextSuspect(free, isIdle: isIdle) ?? normal.nextSuspect(free, isIdle: isIdle)
   }

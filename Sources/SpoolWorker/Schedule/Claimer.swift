@@ -10,8 +10,8 @@ internal import SystemPackage
     case changed(JobText)
     /// It is due at this time, in seconds since the epoch.
     case due(at: Int64)
-    /// The same, and it waits in `partial/` now.
-    case parked(until: Int64)
+    /// The same, and it waits in `partial/` now, under this name.
+    case parked(FileName, until: Int64)
     /// Another worker has it, or a running job of this worker has its name.
     case unavailable
     /// It does not fit on the disk. It was not claimed, because there is nothing to record while it waits.
@@ -108,7 +108,7 @@ internal import SystemPackage
     }
     let name = claim.job.fileName
     if account.noteOutputAwaited(name) { log(awaited.event(of: name)) }
-    return .parked(until: awaited.until.seconds)
+    return .parked(name, until: awaited.until.seconds)
   }
 
   func tell(_ shortage: DiskSpace.Shortage, of choice: Choice) {

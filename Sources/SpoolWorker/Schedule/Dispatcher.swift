@@ -1,4 +1,5 @@
 internal import Spool
+internal import Transfer
 
 /// Performs what the ``Scheduler`` decides: reads the spool, claims jobs, starts their attempts, and reports to the
 /// scheduler how they end.
@@ -107,10 +108,11 @@ internal import Spool
     }
   }
 
-  /// Loads libcurl if necessary. If that fails, the summary says why, and the run ends.
+  /// Loads libcurl, before the first job is read: without it every URL would count as malformed. If that fails, the
+  /// summary says why, and the run ends.
   /// - Returns: whether it is loaded.
   func loadLibcurl() -> Bool {
-    account.summary.obstacle = admission.libcurlProblem()
+    do throws(TransferError) { try Libcurl.load() } catch { account.summary.obstacle = error.description }
     return account.summary.obstacle == nil
   }
 
@@ -118,7 +120,7 @@ internal import Spool
     switch try claimer.claim(choice) {
     case .claimed(let claim): begin(claim, choice)
     case .due(let time): scheduler.willBeDue(choice, at: time)
-    case .parked(let time): scheduler.willBeDue(choice.parked, at: time)
+    case .parked(let name, let time): scheduler.willRetry(name, choice.peek.priority, at: time)
     case .changed(let text): try lookout.look(at: choice.candidate, text, &scheduler)
     case .unavailable: try noteDroppedAnew(choice.candidate)
     case .lacksSpace(let shortage):
@@ -168,7 +170,7 @@ internal import Spool
     }
     running[id] = Running(attempt: attempt, firstName: attempt.name)
     scheduler.started(id, choice)
-    environment.limits.started(id, choice.host, choice.peek.priority)
+    if environment.limits.started(id, choice.host, choice.peek.priority) { environment.shareRates() }
     environment.servers.started(id, choice.way)
     WorkerLoop.start {
       let end = await attempt.run()

@@ -30,21 +30,18 @@ internal import Spool
       try learnClock(at: began)
       for directory in directories { try reader.begin(directory) }
       scheduler.began(directories, at: began)
-    case .readUrgent(let count):
-      let found = try read(count, &scheduler) { $0.passes.isUrgentRunning ? .urgent : nil }
-      scheduler.found(found, names: count, took: LoopExecutor.milliseconds() - began)
-    case .read(let count):
-      let found = try read(count, &scheduler) { $0.passes.next() }
-      scheduler.found(found, names: count, took: LoopExecutor.milliseconds() - began)
+    case .read(let urgent):
+      let found = try read(PrioritisedBacklog.piece, &scheduler, urgent: urgent)
+      scheduler.found(found, took: LoopExecutor.milliseconds() - began)
     }
   }
 
   /// Once a minute, because clocks are set and hosts sleep, and when this host's was.
   private mutating func learnClock(at now: Int64) throws(SpoolError) {
-    guard now >= nextClock || spool.clockSetAt > nextClock - Scheduler.interval else { return }
+    guard now >= nextClock || spool.clockSetAt > nextClock - Rescan.standardInterval else { return }
     do throws(SpoolError) {
       try spool.learnClock()
-      nextClock = now + Scheduler.interval
+      nextClock = now + Rescan.standardInterval
     } catch  where error.isLackOfSpace {
       // It is read with the next pass. Until then it is what it was.
     }
@@ -68,7 +65,7 @@ internal import Spool
   mutating func search(_ count: Int, _ scheduler: inout Scheduler) throws(SpoolError) {
     let start = LoopExecutor.milliseconds()
     var kept: [(Candidate, Peek)] = []
-    for candidate in try read(count, &scheduler, from: { $0.passes.next() }).sorted(by: { $0.isBefore($1) }) {
+    for candidate in try read(count, &scheduler).sorted(by: { $0.isBefore($1) }) {
       guard let peek = try peek(at: candidate, &scheduler) else { continue }
       if scheduler.keepOrPassOver(peek, at: start, servers.rests) { kept.append((candidate, peek)) }
     }
@@ -141,13 +138,13 @@ internal import Spool
   }
 
   /// The candidates among the next `count` names.
-  private mutating func read(
-    _ count: Int, _ scheduler: inout Scheduler, from nextDirectory: (inout Scheduler) -> Directory?
-  ) throws(SpoolError) -> [Candidate] {
+  private mutating func read(_ count: Int, _ scheduler: inout Scheduler, urgent: Bool = false) throws(SpoolError)
+    -> [Candidate]
+  {
     var found: [Candidate] = []
     var names = 0
     let now = spool.now()
-    while names < count, let directory = nextDirectory(&scheduler) {
+    while names < count, let directory = scheduler.passes.next(urgent: urgent) {
       guard let name = try reader.next(directory) else {
         scheduler.passes.ended(directory)
         continue

@@ -33,8 +33,9 @@ struct Passes: Equatable {
 
   mutating func ended(_ directory: Directory) { running.removeAll { $0 == directory } }
 
-  /// The directory other than `urgent/` whose next name is to be read: claims first, then the others in turn.
-  mutating func next() -> Directory? {
+  /// The directory whose next name is to be read: `urgent/`, or of the others claims first, then the rest in turn.
+  mutating func next(urgent: Bool = false) -> Directory? {
+    if urgent { return isUrgentRunning ? .urgent : nil }
     if running.contains(.cur) { return .cur }
     let others = running.filter { $0 != .urgent }
     if others.isEmpty { return nil }
@@ -56,11 +57,10 @@ struct Rescan {
   private var nextPass: Int64 = 0
   private var nextLook: Int64
 
-  /// Between two passes where inotify sees all.
+  /// Between two passes over the whole spool where inotify sees all.
   static let standardInterval: Int64 = 60_000
   /// Between two looks. A job that another host drops has to start within 2 s.
   static let lookInterval: Int64 = 1500
-  static let standard = Rescan(isBlind: false, interval: nil)
 
   /// - Parameter isBlind: whether inotify does not report all changes.
   /// - Parameter interval: nil for the standard.

@@ -77,27 +77,17 @@ final class RunAccount {
   }
 }
 
-/// At the end of a run, counts the jobs that still wait and logs why: for exit status 75.
-@WorkerLoop struct RunEnd {
-  let spool: Spool
-  let environment: JobEnvironment
-  let account: RunAccount
-  let scheduler: Scheduler
-  /// What kept the remaining jobs from starting.
-  let obstacle: Admission.Obstacle?
-  /// The worker ran until it was stopped, and has reported a lack of space when it occurred.
-  let stays: Bool
-  /// The worker was told to stop, and has logged that.
-  let isStopping: Bool
-
-  func tell() {
+extension Worker {
+  /// At the end of a run, counts the jobs that still wait and logs why: for exit status 75.
+  /// - Parameter obstacle: what kept the remaining jobs from starting.
+  func tellWaiting(_ obstacle: Admission.Obstacle?) {
     guard account.summary.spoolError == nil, account.summary.obstacle == nil else { return }
     do throws(SpoolError) {
       let next = try account.waiting.recount(in: spool)
-      let obstacle = try isAnyCandidateLeft() ? obstacle : nil
-      let unsettled = stays ? 0 : try account.recountUnsettled(in: spool)
-      account.summary.waiting = account.waiting.count + unsettled + (obstacle == nil ? 0 : 1)
-      tell(obstacle, next: next, unsettled: unsettled)
+      let left = try isAnyCandidateLeft() ? obstacle : nil
+      let unsettled = admission.stays ? 0 : try account.recountUnsettled(in: spool)
+      account.summary.waiting = account.waiting.count + unsettled + (left == nil ? 0 : 1)
+      tellWaiting(left, next: next, unsettled: unsettled)
     } catch {
       account.summary.spoolError = error
     }
@@ -106,14 +96,12 @@ final class RunAccount {
   /// Whether the jobs that could not start still exist. Jobs that wait for space are not in the backlog, but were seen
   /// a moment ago.
   private func isAnyCandidateLeft() throws(SpoolError) -> Bool {
-    for candidate in scheduler.backlog.candidates + scheduler.slots.outputs.candidates {
-      if try spool.status(candidate.origin, candidate.name) != nil { return true }
-    }
-    return scheduler.hasNoCandidates
+    for job in dispatcher.scheduler.candidates where try spool.status(job.origin, job.name) != nil { return true }
+    return dispatcher.scheduler.hasNoCandidates
   }
 
   /// - Parameter unsettled: how many dropped files were left because they may still be written.
-  private func tell(_ obstacle: Admission.Obstacle?, next: Timestamp?, unsettled: Int) {
+  private func tellWaiting(_ obstacle: Admission.Obstacle?, next: Timestamp?, unsettled: Int) {
     // Jobs that were parked for lack of space, or for a stop, are due at once.
     let isDue = next.map { $0 <= spool.now() } ?? false
     let kept = environment.space.kept
@@ -132,15 +120,17 @@ final class RunAccount {
     fields = fields.with("proxy", environment.servers.rests.reason(ofProxies: true))
       .with("unsettled", unsettled > 0 ? unsettled : nil)
     if isForSpace {
-      fields = fields.with("needed", scheduler.spaceWait.least).with("free", spool.freeSpace()).with("min-free", kept)
+      let needed = dispatcher.scheduler.spaceWait.least
+      fields = fields.with("needed", needed).with("free", spool.freeSpace()).with("min-free", kept)
     }
     let isNews = isShortageNews(isForSpace)
-    if account.summary.waiting > 0, !isStopping { environment.log(Event("waiting", isNews ? .warning : .info, fields)) }
+    if account.summary.waiting > 0, !isStopping { log(Event("waiting", isNews ? .warning : .info, fields)) }
   }
 
   /// Whether to warn about the lack of space: if the run had no other result, and no earlier run has warned.
   private func isShortageNews(_ isForSpace: Bool) -> Bool {
-    guard !stays, environment.space.kept > 0 else { return false }
+    // A worker that stays has reported it when it occurred.
+    guard !admission.stays, environment.space.kept > 0 else { return false }
     if !isForSpace { ShortageMark(spool).remove() }
     return isForSpace && account.summary.done == 0 && account.summary.givenUp == 0 && ShortageMark(spool).leave()
   }
@@ -158,8 +148,6 @@ final class PresenceKeeper {
   private(set) var problem: SpoolError?
   /// Milliseconds between two changes of what the file says.
   private static let pause: Int64 = 1000
-
-  init() {}
 
   func isDue(at now: Int64) -> Bool { now - lookedAt >= Self.pause }
 

@@ -8,14 +8,9 @@ struct Scheduler {
   enum Reading: Equatable {
     /// Read these directories from the start: see ``began(_:at:)``.
     case begin([Directory])
-    /// Read this many names of `urgent/`: see ``found(_:names:took:)``.
-    case readUrgent(Int)
-    /// Read this many names of the other directories.
-    case read(Int)
+    /// Read ``PrioritisedBacklog/piece`` names of `urgent/`, or of the other directories: see ``found(_:took:)``.
+    case read(urgent: Bool)
   }
-
-  /// Milliseconds between passes over the whole spool, whatever inotify reports, where it sees all.
-  static let interval = Rescan.standardInterval
 
   var backlog = PrioritisedBacklog()
   var slots: Slots
@@ -34,7 +29,7 @@ struct Scheduler {
   /// How many names may still be read in this turn, because transfers wait meanwhile.
   private var namesLeft = PrioritisedBacklog.horizon
 
-  init(_ limits: TransferLimits, _ rescan: Rescan = .standard) {
+  init(_ limits: TransferLimits, _ rescan: Rescan = Rescan(isBlind: false, interval: nil)) {
     slots = Slots(limits)
     self.rescan = rescan
   }
@@ -55,7 +50,6 @@ struct Scheduler {
     slots.outputs.hasPassedOver = false
   }
 
-  /// When the first waiting job that a pass saw is due.
   var nextDue: Int64? { dues.values.min() }
 
   /// Requests a pass over the directories in which a job has become due. Such passes take about a tenth of the time at
@@ -104,7 +98,7 @@ struct Scheduler {
 
   /// Only for ten intervals, because the search may be blocked by a busy host, and only another pass sees new jobs.
   private func isLookingForSpace(at now: Int64) -> Bool {
-    guard !spaceWait.isEmpty, now - passBegan < 10 * Self.interval else { return false }
+    guard !spaceWait.isEmpty, now - passBegan < 10 * Rescan.standardInterval else { return false }
     return passes.areRunning || !backlog.isEmpty && spaceWait.isGoingOn(at: now)
   }
 
@@ -124,8 +118,7 @@ struct Scheduler {
   func nextReading() -> Reading? {
     if !passes.ready.isEmpty { return .begin(passes.ready) }
     guard namesLeft > 0 else { return nil }
-    if hasUrgentRoomAhead { return .readUrgent(PrioritisedBacklog.piece) }
-    return hasRoomAhead ? .read(PrioritisedBacklog.piece) : nil
+    return hasUrgentRoomAhead || hasRoomAhead ? .read(urgent: hasUrgentRoomAhead) : nil
   }
 
   mutating func began(_ directories: [Directory], at now: Int64) {
@@ -140,9 +133,9 @@ struct Scheduler {
   }
 
   /// - Parameter took: milliseconds.
-  mutating func found(_ candidates: [Candidate], names: Int, took: Int64) {
+  mutating func found(_ candidates: [Candidate], took: Int64) {
     backlog.add(candidates)
-    namesLeft -= names
+    namesLeft -= PrioritisedBacklog.piece
     passTook += took
   }
 
@@ -179,7 +172,7 @@ struct Scheduler {
 
   /// In milliseconds, of the loop's clock as well; `time` is in seconds since the epoch.
   func untilDue(at now: Int64, _ time: Int64) -> Int64 {
-    func until(_ due: Int64?) -> Int64 { due.map { max(0, min($0 - time, 3600)) * 1000 } ?? Self.interval }
+    func until(_ due: Int64?) -> Int64 { due.map { max(0, min($0 - time, 3600)) * 1000 } ?? Rescan.standardInterval }
     return min(max(until(nextDue), untilDuePass(at: now)), until(later.next))
   }
 
@@ -233,7 +226,6 @@ struct Scheduler {
     nextSearch = end + 19 * (end - start + 1)
   }
 
-  /// Notes that the chosen job does not fit on the disk.
   /// - Returns: whether this is new for the job.
   mutating func noteLackOfSpace(_ choice: Choice, at now: Int64) -> Bool {
     spaceWait.add(choice.candidate.name, needing: choice.peek.needed ?? 0, at: now)
@@ -275,6 +267,9 @@ struct Scheduler {
 }
 
 extension Scheduler {
+  /// All that are known, in no particular order.
+  var candidates: [Candidate] { backlog.candidates + slots.outputs.candidates }
+
   var hasNoCandidates: Bool { backlog.isEmpty && slots.outputs.count == 0 }
 
   /// Whether nothing is left to do, according to a pass that began after the last job's end.
@@ -347,7 +342,6 @@ struct SpaceWait {
     return told.insert(name).inserted
   }
 
-  /// Forgets them, because the next pass finds them again.
   mutating func removeAll() { least = nil }
 
   mutating func spaceCame() { told = [] }

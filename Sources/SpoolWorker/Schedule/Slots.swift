@@ -17,7 +17,6 @@ struct Slots {
   /// Hosts from which the spool's workers together have all transfers that they may have, or whose pace wants a pause:
   /// when to look again, and how many transfers of them this worker has meanwhile.
   private var full: [String: (until: Int64, share: Int, isForTurn: Bool)] = [:]
-  private var growths: [String: TransferGrowth] = [:]
   private static let mostRemembered = 1000
   /// The outputs that running jobs have, and the jobs that wait for these.
   var outputs = OutputWait()
@@ -61,7 +60,7 @@ struct Slots {
     running.insert(id)
     transfers[id] = Transfer(host: host, priority: priority)
     byHost[host, default: 0] += 1
-    if limits.areGrowing { growths[host, default: TransferGrowth()].start(byHost[host] ?? 0) }
+    if limits.areGrowing { limits.growths[host, default: TransferGrowth()].start(byHost[host] ?? 0) }
     if isAlone { alone = id }
   }
 
@@ -87,23 +86,23 @@ struct Slots {
   /// - Parameter end: when it ends; nil if it goes on.
   mutating func note(_ id: UInt64, received: UInt64, end: Int64? = nil) {
     guard limits.areGrowing, let transfer = transfers[id], received > transfer.received else { return }
-    growths[transfer.host, default: TransferGrowth()].receive(received - transfer.received)
+    limits.growths[transfer.host, default: TransferGrowth()].receive(received - transfer.received)
     transfers[id]?.received = received
     guard let end, limits.ownMost(of: transfer.host) == nil else { return }
-    growths[transfer.host]?.judge(limit: limits.perHost, at: end)
-    limits.grown[transfer.host] = growths[transfer.host]?.most
+    let most = limits.perHost
+    limits.growths[transfer.host]?.judge(limit: most, at: end)
   }
 
   /// To be called a few times a second, once ``note(_:received:)`` was told of each transfer.
   mutating func grow(at now: Int64) {
     guard limits.areGrowing else { return }
+    let most = limits.perHost
     for (host, count) in byHost where limits.ownMost(of: host) == nil {
-      growths[host, default: TransferGrowth()].look(transfers: count, limit: limits.perHost, at: now)
-      limits.grown[host] = growths[host]?.most
+      limits.growths[host, default: TransferGrowth()].look(transfers: count, limit: most, at: now)
     }
-    guard growths.count > Self.mostRemembered else { return }
-    growths = growths.filter { byHost[$0.key] != nil }
-    limits.grown = limits.grown.filter { byHost[$0.key] != nil }
+    if limits.growths.count > Self.mostRemembered {
+      limits.growths = limits.growths.filter { byHost[$0.key] != nil }
+    }
   }
 
   // MARK: slots for jobs of high priority

@@ -65,13 +65,6 @@ struct Choice: Equatable {
   let candidate: Candidate
   let peek: Peek
 
-  /// The same job after it was put into `partial/`.
-  var parked: Choice {
-    var parked = Candidate(name: candidate.name, origin: .partial, modified: candidate.modified)
-    parked.nanoseconds = candidate.nanoseconds
-    return Choice(candidate: parked, peek: peek)
-  }
-
   /// The server that it begins with, if it does not rest; empty for a job that opens no connection.
   var host: String { way.first ?? peek.host ?? "" }
   /// How it begins, as far as the schedule knows.

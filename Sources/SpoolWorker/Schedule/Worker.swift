@@ -48,7 +48,7 @@ internal import Transfer
   package func runOnce(stopSignals: Int32 = -1) async -> RunSummary {
     prepare()
     var obstacle: Admission.Obstacle?
-    await run(stopSignals: stopSignals, survivesErrors: false) { () throws(SpoolError) in
+    await run(stopSignals: stopSignals) { () throws(SpoolError) in
       let now = LoopExecutor.milliseconds()
       self.dispatcher.lookForSpace()
       let scheduler = self.dispatcher.scheduler
@@ -71,7 +71,7 @@ internal import Transfer
       if !self.isBusy, self.dispatcher.scheduler.isSettled { return self.untilServersMayBeAsked() }
       return self.untilNextTurn(Self.tickInterval)
     }
-    tellWaiting(stays: false, obstacle)
+    tellWaiting(obstacle)
     return account.summary
   }
 
@@ -90,16 +90,14 @@ internal import Transfer
 
   // MARK: turns
 
-  /// - Parameters:
-  ///   - survivesErrors: whether the run continues after an error of the spool, and leaves the job to the next pass.
-  ///   - turn: finds and starts jobs. Returns the milliseconds to wait for the next event; nil when all is done.
-  func run(stopSignals: Int32, survivesErrors: Bool, turn: () throws(SpoolError) -> Int64?) async {
+  /// - Parameter turn: finds and starts jobs. Returns the milliseconds to wait for the next event; nil at the end.
+  func run(stopSignals: Int32, turn: () throws(SpoolError) -> Int64?) async {
     if stopSignals >= 0 {
       signals = StopSignals(stopSignals)
       WorkerLoop.executor.watched.append(stopSignals)
     }
     do throws(SpoolError) {
-      try await takeTurns(survivesErrors: survivesErrors, turn)
+      try await takeTurns(turn)
     } catch {
       account.summary.spoolError = error
       stopAttempts()
@@ -115,11 +113,12 @@ internal import Transfer
     account.presence.end()
   }
 
-  private func takeTurns(survivesErrors: Bool, _ turn: () throws(SpoolError) -> Int64?) async throws(SpoolError) {
+  private func takeTurns(_ turn: () throws(SpoolError) -> Int64?) async throws(SpoolError) {
     while true {
       lookForStop()
       let untilNews = tellServiceManager(isStopping ? .stopping : .ready, most: .max)
-      if survivesErrors { account.summary.spoolError = nil }
+      // A job that failed by an error of the spool is left to the next pass.
+      if admission.stays { account.summary.spoolError = nil }
       var wait: Int64? = isBusy ? Self.tickInterval : nil
       if !isStopping, account.summary.spoolError == nil {
         wait = try turn()
@@ -150,7 +149,6 @@ internal import Transfer
     keepPresence()
   }
 
-  /// Whether the end of the run has to wait for a job or a hook.
   var isBusy: Bool { dispatcher.scheduler.slots.areBusy }
 
   func untilNextTurn(_ most: Int64) -> Int64 {
@@ -185,20 +183,9 @@ internal import Transfer
 
   func stopAttempts() { for attempt in dispatcher.attempts { attempt.stop(.shutdown) } }
 
-  func prepare() { SpoolWorker.prepare(spool, environment.options.fileSystem, log: environment.log) }
-
   func readDefaults() {
-    let (areNew, isNetworkNew) = defaults.read()
-    if isNetworkNew { environment.servers.networkChanged() }
     // They may give jobs that wait another priority.
-    if areNew { dispatcher.requestPass() }
-  }
-
-  func tellWaiting(stays: Bool, _ obstacle: Admission.Obstacle?) {
-    RunEnd(
-      spool: spool, environment: environment, account: account, scheduler: dispatcher.scheduler, obstacle: obstacle,
-      stays: stays, isStopping: isStopping
-    ).tell()
+    if defaults.read() { dispatcher.requestPass() }
   }
 
   func log(_ event: Event) { environment.log(event) }
@@ -277,11 +264,6 @@ extension Worker {
   }
 }
 
-extension WorkerOptions {
-  /// Lets the worker tell the service manager that the environment names, if any, how it is.
-  package mutating func takeServiceManager() { serviceManager = ServiceManager() }
-}
-
 extension Worker {
   /// Milliseconds between two reports while nothing runs.
   private static let idleInterval: Int64 = 1000
@@ -307,7 +289,7 @@ extension Worker {
     let scheduler = dispatcher.scheduler
     // A pass also finds the claims of the jobs that run.
     let running = Set(attempts.map(\.name))
-    let waiting = (scheduler.backlog.candidates + scheduler.slots.outputs.candidates).count { candidate in
+    let waiting = scheduler.candidates.count { candidate in
       candidate.origin != .cur || !(ClaimName(candidate.name).map { running.contains($0.job.fileName) } ?? false)
     }
     var summary = account.summary
@@ -331,8 +313,8 @@ extension Worker {
   /// What was wrong with them when they were last read, and has been reported.
   var problem: String?
 
-  /// - Returns: whether they have changed, and with them how servers are reached.
-  mutating func read() -> (areNew: Bool, isNetworkNew: Bool) {
+  /// - Returns: whether they have changed.
+  mutating func read() -> Bool {
     let current = environment.options.defaults
     var found: JobRequest
     var network: NetworkOptions?
@@ -343,53 +325,56 @@ extension Worker {
       if found.network != current.network { network = try found.networkOptions(of: spool) { warnings.append($0) } }
     } catch let error as SpoolError where spool.isLost(error) {
       // That is reported for the whole spool.
-      return (false, false)
+      return false
     } catch {
       let reason = "\(error)"
       if reason != problem { environment.log(Event("defaults-invalid", .error, Fields().with("reason", reason))) }
       problem = reason
-      return (false, false)
+      return false
     }
     let wasWrong = problem != nil
     problem = nil
-    if found == current, !wasWrong { return (false, false) }
+    if found == current, !wasWrong { return false }
     environment.options.defaults = found
     if var network {
       network.authorities = environment.options.authorities ?? network.authorities
       environment.options.network = network
       environment.startedEngine?.use(network)
+      environment.servers.networkChanged()
     }
     let facts = Fields().with("reason", warnings.isEmpty ? nil : warnings.joined(separator: "; "))
     environment.log(Event("defaults-read", wasWrong || !warnings.isEmpty ? .warning : .info, facts))
-    return (true, network != nil)
+    return true
   }
 }
 
-/// Prepares a spool for a worker: says what its file system can do, makes `urgent/` if an older version left the spool
-/// without it, and removes files that no job needs and that have not changed for 36 hours. Errors are only logged,
-/// because the worker does not depend on this.
-/// - Parameter fileSystem: nil if it was not tried.
-private func prepare(_ spool: Spool, _ fileSystem: FileSystemTraits?, log: @escaping (Event) -> Void) {
-  if let fileSystem {
-    let limits = fileSystem.limits.isEmpty ? nil : fileSystem.limits.joined(separator: "; ")
-    let facts = Fields().with("type", fileSystem.type).with("fitness", limits == nil ? "fit" : "fit with limits")
-    log(Event("file-system", .info, facts.with("limits", limits)))
-  }
-  do throws(SpoolError) { try spool.provide(Path(.urgent)) } catch {
-    log(Event("urgent-missing", .warning, Fields().with("reason", "\(error)")))
-  }
-  let cleanup = Cleanup(spool) { finding in
-    if let obstacle = finding.obstacle {
-      return log(Event("sweep-failed", .warning, Fields().with("reason", "\(obstacle)")))
+extension Worker {
+  /// Says what the spool's file system can do, makes `urgent/` if an older version left the spool without it, and
+  /// removes files that no job needs and that have not changed for 36 hours. Errors are only logged, because the worker
+  /// does not depend on this.
+  func prepare() {
+    let log = environment.log
+    if let fileSystem = environment.options.fileSystem {
+      let limits = fileSystem.limits.isEmpty ? nil : fileSystem.limits.joined(separator: "; ")
+      let facts = Fields().with("type", fileSystem.type).with("fitness", limits == nil ? "fit" : "fit with limits")
+      log(Event("file-system", .info, facts.with("limits", limits)))
     }
-    let facts = Fields().with("file", finding.place).with("kind", finding.kind.rawValue)
-    log(Event("swept", .info, facts.with("bytes", UInt64(finding.bytes))))
-  }
-  do throws(SpoolError) {
-    try cleanup.run()
-    try ServerFiles(spool).sweep()
-  } catch {
-    log(Event("sweep-failed", .warning, Fields().with("reason", "\(error)")))
+    do throws(SpoolError) { try spool.provide(Path(.urgent)) } catch {
+      log(Event("urgent-missing", .warning, Fields().with("reason", "\(error)")))
+    }
+    let cleanup = Cleanup(spool) { finding in
+      if let obstacle = finding.obstacle {
+        return log(Event("sweep-failed", .warning, Fields().with("reason", "\(obstacle)")))
+      }
+      let facts = Fields().with("file", finding.place).with("kind", finding.kind.rawValue)
+      log(Event("swept", .info, facts.with("bytes", UInt64(finding.bytes))))
+    }
+    do throws(SpoolError) {
+      try cleanup.run()
+      try ServerFiles(spool).sweep()
+    } catch {
+      log(Event("sweep-failed", .warning, Fields().with("reason", "\(error)")))
+    }
   }
 }
 
@@ -413,17 +398,9 @@ package struct LibcurlAhead {
   /// Whoever needs libcurl finds what is wrong with it.
   private static func start() { _ = Result { () throws(TransferError) in try Libcurl.start() } }
 
-  /// Not in `cur/`: another worker may be running what is there.
+  /// Not in `cur/`: another worker may be running what is there. What cannot be read, the worker's own look reports.
   private static func seemsNeeded(in spool: Spool) -> Bool {
-    let directories: [Directory] = [.partial, .new, .urgent]
-    return directories.contains { directory in
-      do throws(SpoolError) {
-        return try hasDueJob(in: directory, of: spool)
-      } catch {
-        // The worker's own look reports it.
-        return false
-      }
-    }
+    [Directory.partial, .new, .urgent].contains { (try? hasDueJob(in: $0, of: spool)) == true }
   }
 
   private static func hasDueJob(in directory: Directory, of spool: Spool) throws(SpoolError) -> Bool {

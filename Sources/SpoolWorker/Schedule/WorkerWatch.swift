@@ -20,7 +20,7 @@ extension Worker {
     noteLimit(of: watch)
     if !options.endsWhenDone { log(Event("watching", .info)) }
     var (outage, end) = (Outage(), WatchEnd(options))
-    await run(stopSignals: stopSignals, survivesErrors: true) { () throws(SpoolError) in
+    await run(stopSignals: stopSignals) { () throws(SpoolError) in
       if self.successor != nil { return self.isBusy ? Self.tickInterval : nil }
       let now = LoopExecutor.milliseconds()
       if links?.hasNews() == true, WorkerLoop.executor.surroundings.hasAddress() {
@@ -49,7 +49,7 @@ extension Worker {
       return min(most, beat, end.nextLook(at: Host.current.awakeMilliseconds()))
     }
     // Jobs that wait in a spool that was replaced do not count for this run.
-    if successor == nil { tellWaiting(stays: true, nil) }
+    if successor == nil { tellWaiting(nil) }
     return account.summary
   }
 
@@ -67,9 +67,7 @@ extension Worker {
       return try JobSearch(spool).isAnyJob(in: [.new, .urgent, .cur, .partial])
     }
     for name in only {
-      for directory in [Directory.partial, .new, .urgent] {
-        if try spool.status(directory, name) != nil { return true }
-      }
+      for directory in [Directory.partial, .new, .urgent] where try spool.status(directory, name) != nil { return true }
     }
     return false
   }
@@ -231,7 +229,7 @@ struct Outage: Equatable {
   static let patience: Int64 = 60_000
 
   mutating func looked(at now: Int64, isInPlace: Bool) {
-    nextLook = now + (isInPlace ? Scheduler.interval : Self.interval)
+    nextLook = now + (isInPlace ? Rescan.standardInterval : Self.interval)
   }
 
   mutating func failed(

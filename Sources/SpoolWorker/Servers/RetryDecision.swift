@@ -1,18 +1,12 @@
 internal import Spool
 
-/// Whether and when a failed job gets another attempt.
-enum RetryDecision: Equatable {
-  case wait(until: Timestamp)
-  case giveUp
-
+/// When a failed job gets another attempt; nil if it is given up.
+enum RetryDecision {
   static let shortestDelay: Int64 = 60
   static let longestDelay: Int64 = 4000
   static let longestRetryAfter: Int64 = 86_400
   /// Mismatches after which the job is given up.
   static let maximumMismatches = 3
-
-  /// The time of the next attempt; nil if the job is given up.
-  var next: Timestamp? { if case .wait(let until) = self { until } else { nil } }
 
   /// Returns `failure`, but as the permanent `mismatch` if there were too many mismatches, or the file was wrong in the
   /// same way before: then it is no damage. Not as long as another mirror may have the right one.
@@ -37,24 +31,25 @@ enum RetryDecision: Equatable {
   static func decide(
     _ failure: Failure, failures: Int, deferrals: Int = 0, countsEach: Bool = false, request: JobRequest,
     now: Timestamp, jitter: Double
-  ) -> RetryDecision {
-    if failure.rest == nil || failure.isServerAway, failure.failureClass == .permanent { return .giveUp }
+  ) -> Timestamp? {
+    if failure.rest == nil || failure.isServerAway, failure.failureClass == .permanent { return nil }
     let counted = countsEach ? failures + deferrals : failures
     let counts = failure.burnsAttempt || countsEach && failure.rest != nil
-    if counts, counted >= request.attempts ?? JobRequest.defaultAttempts { return .giveUp }
+    if counts, counted >= request.attempts ?? JobRequest.defaultAttempts { return nil }
     let next = now + delay(failure, failures: failures, deferrals: deferrals, jitter: jitter)
-    if let expires = request.expires, next >= expires { return .giveUp }
-    return .wait(until: next)
+    if let expires = request.expires, next >= expires { return nil }
+    return next
   }
 
   /// Seconds until the next attempt.
   static func delay(_ failure: Failure, failures: Int, deferrals: Int, jitter: Double) -> Int64 {
     let spread = 0.8 + 0.4 * jitter
+    let asked = asked(by: failure)
     if let rest = failure.rest {
       // While others are served, what a server says to one job again and again is about that job.
       let own =
         deferrals < freeDeferrals ? 0 : min(shortestDelay << Int64(min(deferrals - freeDeferrals, 10)), longestDelay)
-      return max(rest, Int64(Double(own) * spread), min(Int64(failure.retryAfter ?? 0), longestRetryAfter), 1)
+      return max(rest, Int64(Double(own) * spread), asked, 1)
     }
     // A full disk or a missing network says nothing about the server, so the delay does not grow.
     let doublings = failure.code.burnsAttempt ? min(max(failures - 1, 0), 10) : 0
@@ -63,9 +58,11 @@ enum RetryDecision: Equatable {
     let delay = isFirstMismatch ? 5 : min(shortestDelay << Int64(doublings), longestDelay)
     // Retry-After (RFC 9110 section 10.2.3) only extends the delay: a server that says one second each time would use
     // up all attempts within seconds.
-    let asked = min(Int64(failure.retryAfter ?? 0), longestRetryAfter)
     return max(Int64(Double(delay) * spread), asked)
   }
+
+  /// Seconds for which a server asks, as far as anybody heeds it.
+  static func asked(by failure: Failure) -> Int64 { min(Int64(failure.retryAfter ?? 0), longestRetryAfter) }
 
   /// What a failed check leads to. An order waits as long as a job does after a temporary failure, however often the
   /// check has failed; after a failure that a job would not survive, it waits for at least its own interval. It is
@@ -74,11 +71,11 @@ enum RetryDecision: Equatable {
   /// - Parameter jitter: random, from 0 to 1.
   static func ofOrder(
     _ failure: Failure, failures: Int, deferrals: Int = 0, every: Int, now: Timestamp, jitter: Double
-  ) -> RetryDecision {
-    if failure.code.endsOrder { return .giveUp }
+  ) -> Timestamp? {
+    if failure.code.endsOrder { return nil }
     let delay = delay(failure, failures: failures, deferrals: deferrals, jitter: jitter)
     let least = failure.rest == nil && failure.failureClass == .permanent ? Int64(every) : 0
-    return .wait(until: now + max(delay, least))
+    return now + max(delay, least)
   }
 
   /// So many failures of its servers in a row make a job wait only until these may be asked.

@@ -180,11 +180,9 @@ internal import Transfer
     guard !takeTurn(way) || !rests.mayAsk(id, way, at: now), let (_, rest, until) = rests.obstacle(way, at: now) else {
       return nil
     }
-    var failure = Failure(
-      FailureCode(label: rest.code) ?? .connect, rest.reason, status: FailureCode.status(of: rest.code))
-    failure.rest = seconds(until: until)
-    failure.isServerAway = rests.isAway(way, patience, at: now)
-    return failure
+    let code = FailureCode(label: rest.code) ?? .connect
+    return Failure(code, rest.reason, status: FailureCode.status(of: rest.code))
+      .resting(seconds(until: until), isAway: rests.isAway(way, patience, at: now))
   }
 
   private func seconds(until end: Int64) -> Int64 { max(1, (end - now + 999) / 1000) }
@@ -254,14 +252,8 @@ internal import Transfer
     if isNew { tellRest(key) }
     save(key)
     if fault.isOfOther { return deferred(failure, by: server, since, until: until, patience) }
-    if rests.isAway(way, patience, at: now) {
-      var failure = away(key)
-      (failure.rest, failure.isServerAway) = (seconds(until: until), true)
-      return failure
-    }
-    var failure = failure
-    failure.rest = seconds(until: until)
-    return failure
+    let isAway = rests.isAway(way, patience, at: now)
+    return (isAway ? away(key) : failure).resting(seconds(until: until), isAway: isAway)
   }
 
   /// The same failure as a final one, if a person may have misspelled the server: it has never answered.
@@ -279,15 +271,11 @@ internal import Transfer
   private func deferred(
     _ failure: Failure, by server: String, _ since: Int64?, until end: Int64?, _ patience: ServerRests.Patience
   ) -> Failure {
-    var failure = failure
     let waited = since.map { now - $0 } ?? 0
-    failure.rest = end.map(seconds) ?? ServerRests.shortestSeconds
-    guard waited > patience.milliseconds else { return failure }
-    let (rest, reason) = (failure.rest, failure.reason)
-    let time = durationText(Int(waited / 1000))
-    failure = Failure(.serverAway, "\(name(server)) leads to a server that has answered nobody for \(time): \(reason)")
-    (failure.rest, failure.isServerAway) = (rest, true)
-    return failure
+    let rest = end.map(seconds) ?? ServerRests.shortestSeconds
+    guard waited > patience.milliseconds else { return failure.resting(rest, isAway: false) }
+    let leads = "\(name(server)) leads to a server that has answered nobody for \(durationText(Int(waited / 1000)))"
+    return Failure(.serverAway, "\(leads): \(failure.reason)").resting(rest, isAway: true)
   }
 
   /// Whether the server has answered others since it last put this job off, again and again.
@@ -305,8 +293,7 @@ internal import Transfer
     let urls = (request.urls + [request.signature].compactMap { $0 }).compactMap { try? URLParts($0.text) }
     let keys = urls.flatMap(way)
     // What the server said to this job holds when it serves others again.
-    let isLonger = min(Int64(failure.retryAfter ?? 0), RetryDecision.longestRetryAfter) > rest
-    return isLonger ? keys.map(ServerRests.gesture) : keys
+    return RetryDecision.asked(by: failure) > rest ? keys.map(ServerRests.gesture) : keys
   }
 
   // MARK: what a person hears, once for each outage
@@ -437,4 +424,11 @@ extension ServerRests.Fault {
 extension Failure {
   /// Whether it is a server's, and not the file's.
   fileprivate var isOfServer: Bool { blame == .server || retryAfter != nil }
+
+  /// The same, for as long as its server rests.
+  fileprivate func resting(_ seconds: Int64, isAway: Bool) -> Failure {
+    var failure = self
+    (failure.rest, failure.isServerAway) = (seconds, isAway)
+    return failure
+  }
 }

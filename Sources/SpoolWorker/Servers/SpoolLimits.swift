@@ -21,7 +21,6 @@ internal import Transfer
   private let options: () -> WorkerOptions
   /// Milliseconds between two requests to a server; nil for any number.
   private let pace: (String) -> Int64?
-  private let share: () -> Void
   private var slots: SharedSlots?
   private var aloneUntil = Int64.min
   /// The slots that transfers have, and the classes of all transfers.
@@ -49,8 +48,8 @@ internal import Transfer
 
   init(
     _ spool: Spool, log: @escaping @Sendable (Event) -> Void, options: @escaping () -> WorkerOptions,
-    pace: @escaping (String) -> Int64?, share: @escaping () -> Void
-  ) { (self.spool, self.log, self.options, self.pace, self.share) = (spool, log, options, pace, share) }
+    pace: @escaping (String) -> Int64?
+  ) { (self.spool, self.log, self.options, self.pace) = (spool, log, options, pace) }
 
   // MARK: slots of servers
 
@@ -64,57 +63,55 @@ internal import Transfer
     let slots = opened()
     if let wait = untilTurn(server, at: now) { return (wait, true) }
     guard let slots else { return nil }
-    return isSlotTaken(of: server, priority, slots, at: now) ? nil : (Self.pause, false)
+    let isTaken = orFail { () throws(SpoolError) in try takeSlot(of: server, priority, slots, at: now) }
+    return isTaken ?? true ? nil : (Self.pause, false)
   }
 
-  private func isSlotTaken(of server: String, _ priority: Priority, _ slots: SharedSlots, at now: Int64) -> Bool {
-    do throws(SpoolError) {
-      let limits = TransferLimits(options())
-      let own = limits.ownMost(of: server)
-      let most =
-        if let own { own } else {
-          try lowest.answer(to: limits.perHost, at: now, for: Self.validity) { () throws(SpoolError) in
-            try slots.lowestLimit(below: limits.perHost)
-          }
-        }
-      let limit = priority == .low ? max(1, most - 1) : most
-      var inHand: [Int] = []
-      inHand.reserveCapacity(held.count + spare.count)
-      for slot in held.values where slot.server == server { inHand.append(slot.number) }
-      for slot in spare where slot.server == server { inHand.append(slot.number) }
-      var isWanted = false
-      if !inHand.isEmpty {
-        isWanted = try wanted.answer(to: server, at: now, for: Self.validity) { () throws(SpoolError) in
-          try slots.isWanted(server)
+  private func takeSlot(of server: String, _ priority: Priority, _ slots: SharedSlots, at now: Int64)
+    throws(SpoolError) -> Bool
+  {
+    let limits = TransferLimits(options())
+    let own = limits.ownMost(of: server)
+    let most =
+      if let own { own } else {
+        try lowest.answer(to: limits.perHost, at: now, for: Self.validity) { () throws(SpoolError) in
+          try slots.lowestLimit(below: limits.perHost)
         }
       }
-      // Gives up what is more than its share.
-      while isWanted, try isOverShare(inHand.count, limit, slots),
-        let index = spare.firstIndex(where: { $0.server == server })
-      {
-        let slot = spare.remove(at: index)
-        inHand.removeAll { $0 == slot.number }
-        try slots.give(slot.number, of: server)
+    let limit = priority == .low ? max(1, most - 1) : most
+    var inHand: [Int] = []
+    inHand.reserveCapacity(held.count + spare.count)
+    for slot in held.values where slot.server == server { inHand.append(slot.number) }
+    for slot in spare where slot.server == server { inHand.append(slot.number) }
+    var isWanted = false
+    if !inHand.isEmpty {
+      isWanted = try wanted.answer(to: server, at: now, for: Self.validity) { () throws(SpoolError) in
+        try slots.isWanted(server)
       }
-      if let index = spare.firstIndex(where: { $0.server == server && $0.number < limit }) {
-        taken = spare.remove(at: index)
-        return true
-      }
-      if isWanted, try isOverShare(inHand.count + 1, limit, slots) { return false }
-      if let number = try slots.take(of: server, limit: limit, except: Set(inHand)) {
-        taken = (server, number)
-        waits[server] = nil
-        return true
-      }
-      if try !isOverShare(inHand.count + 1, limit, slots) {
-        try slots.want(server)
-        wantsSince = wantsSince ?? now
-      }
-      return try areHoldersSilent(server, at: now)
-    } catch {
-      fail(error)
+    }
+    // Gives up what is more than its share.
+    while isWanted, try isOverShare(inHand.count, limit, slots),
+      let index = spare.firstIndex(where: { $0.server == server })
+    {
+      let slot = spare.remove(at: index)
+      inHand.removeAll { $0 == slot.number }
+      try slots.give(slot.number, of: server)
+    }
+    if let index = spare.firstIndex(where: { $0.server == server && $0.number < limit }) {
+      taken = spare.remove(at: index)
       return true
     }
+    if isWanted, try isOverShare(inHand.count + 1, limit, slots) { return false }
+    if let number = try slots.take(of: server, limit: limit, except: Set(inHand)) {
+      taken = (server, number)
+      waits[server] = nil
+      return true
+    }
+    if try !isOverShare(inHand.count + 1, limit, slots) {
+      try slots.want(server)
+      wantsSince = wantsSince ?? now
+    }
+    return try areHoldersSilent(server, at: now)
   }
 
   /// Whether so many slots are more than a worker's equal share.
@@ -126,7 +123,7 @@ internal import Transfer
   private func forgetWants(_ slots: SharedSlots, at now: Int64) {
     guard let since = wantsSince, now - since >= 3 * Self.pause else { return }
     wantsSince = nil
-    do throws(SpoolError) { try slots.wantNothing() } catch { fail(error) }
+    orFail { () throws(SpoolError) in try slots.wantNothing() }
   }
 
   /// Whether other workers have had the slots of this server for a lease, and are silent for as long. A worker that was
@@ -143,7 +140,8 @@ internal import Transfer
   }
 
   /// The job for which a slot of this server was taken runs.
-  func started(_ id: UInt64, _ server: String, _ priority: Priority) {
+  /// - Returns: whether it is the only one.
+  func started(_ id: UInt64, _ server: String, _ priority: Priority) -> Bool {
     held[id] = taken
     taken = nil
     if let pace = pace(server) {
@@ -152,7 +150,7 @@ internal import Transfer
       nextStart[server] = max(now, nextStart[server] ?? now) + pace
     }
     running[id] = priority.place
-    if running.count == 1 { share() }
+    return running.count == 1
   }
 
   /// The job needs its connection no longer.
@@ -164,18 +162,13 @@ internal import Transfer
   /// Whether a job of this worker may probe the server. One worker of the spool does at a time.
   func takeProbe(of server: String) -> Bool {
     guard let slots = opened() else { return true }
-    do throws(SpoolError) {
+    return orFail { () throws(SpoolError) in
       if try slots.takeProbe(of: server) { return true }
       return try areHoldersSilent(server, at: LoopExecutor.milliseconds())
-    } catch {
-      fail(error)
-      return true
-    }
+    } ?? true
   }
 
-  func giveProbe(of server: String) {
-    do throws(SpoolError) { try slots?.giveProbe(of: server) } catch { fail(error) }
-  }
+  func giveProbe(of server: String) { orFail { () throws(SpoolError) in try slots?.giveProbe(of: server) } }
 
   /// How many transfers of this worker the server has; nil if that is not known.
   func transfers(from server: String) -> Int? { slots == nil ? nil : held.values.count { $0.server == server } }
@@ -190,10 +183,8 @@ internal import Transfer
   func giveSpareBack() {
     keepTaken()
     guard let slots, !spare.isEmpty else { return }
-    do throws(SpoolError) {
+    orFail { () throws(SpoolError) in
       while let slot = spare.popLast() { try slots.give(slot.number, of: slot.server) }
-    } catch {
-      fail(error)
     }
   }
 
@@ -219,12 +210,10 @@ internal import Transfer
     let now = LoopExecutor.milliseconds()
     if let next = nextRequest[server], next > now, next <= now + pace { return next }
     if let slots = opened(), now >= aloneUntil {
-      do throws(SpoolError) {
-        let wait = try slots.turn(at: server, every: pace, now: Host.current.wallMilliseconds())
-        if let wait { return now + wait }
-      } catch {
-        fail(error)
+      let wait = orFail { () throws(SpoolError) in
+        try slots.turn(at: server, every: pace, now: Host.current.wallMilliseconds())
       }
+      if let wait = wait ?? nil { return now + wait }
     }
     if nextRequest.count > Self.mostWaits { nextRequest = [:] }
     nextRequest[server] = now + pace
@@ -233,12 +222,10 @@ internal import Transfer
 
   private func opened() -> SharedSlots? {
     guard slots == nil, LoopExecutor.milliseconds() >= aloneUntil else { return slots }
-    do throws(SpoolError) {
+    orFail { () throws(SpoolError) in
       slots = try SharedSlots(of: spool)
       try slots?.say(limit: options().perHost)
       try tellIfApart()
-    } catch {
-      fail(error)
     }
     return slots
   }
@@ -253,6 +240,17 @@ internal import Transfer
     guard let other else { return }
     let reason = "the locks of \(escaped(other.owner.host)) are not seen here, so the limits hold for each host"
     log(Event("own-limits", .info, Fields().with("reason", reason)))
+  }
+
+  /// nil after an error: then the worker keeps its limits by itself for a while.
+  @discardableResult
+  private func orFail<Result>(_ body: () throws(SpoolError) -> Result) -> Result? {
+    do throws(SpoolError) {
+      return try body()
+    } catch {
+      fail(error)
+      return nil
+    }
   }
 
   private func fail(_ error: SpoolError) {
@@ -276,13 +274,10 @@ internal import Transfer
     // Elsewhere, each look is a question to a server.
     if spool.kind.isLocal || now - lookedAt >= Self.pause {
       lookedAt = now
-      do throws(SpoolError) {
-        try slots.say(
-          transfers: counts,
-          rates: counts.indices.map { rateClass in own.first { $0.covers(rateClass) }?.bytesPerSecond })
+      let rates = counts.indices.map { rateClass in own.first { $0.covers(rateClass) }?.bytesPerSecond }
+      orFail { () throws(SpoolError) in
+        try slots.say(transfers: counts, rates: rates)
         others = running.isEmpty ? SharedSlots.Others() : try slots.others()
-      } catch {
-        fail(error)
       }
     }
     return RateShare.rates(own, running: counts, others)

@@ -9,9 +9,9 @@ struct TransferLimits {
   var commits: Int
   /// Those of `defaults` on transfers from one server.
   var rules: [ServerRule<Int>] = []
-  /// Whether servers begin with few transfers and get as many as bring more: see ``TransferGrowth``.
+  /// Whether servers begin with few transfers and get as many as bring more.
   var areGrowing = false
-  var grown: [String: Int] = [:]
+  var growths: [String: TransferGrowth] = [:]
   /// How many slots of each server stay free.
   private(set) var spare = 0
 
@@ -32,7 +32,7 @@ struct TransferLimits {
   /// The most transfers from this server. What `defaults` say of its host takes the place of ``perHost``.
   func most(of server: String) -> Int {
     if let own = ownMost(of: server) { return max(1, own - spare) }
-    return max(1, (areGrowing ? min(perHost, grown[server] ?? ServerNote.firstTransfers) : perHost) - spare)
+    return max(1, (areGrowing ? min(perHost, growths[server]?.most ?? ServerNote.firstTransfers) : perHost) - spare)
   }
 
   /// What `defaults` say; nil for nothing.

@@ -44,7 +44,9 @@ struct NewEntries: Equatable {
     /// Why none can be fetched.
     var problem: String?
 
-    /// What is remembered of it if no other had its identity.
+    /// What is remembered of it once it has a job.
+    var word: String? { file.map { "\(key).\($0.ownLink)" } }
+    /// The same if no other had its identity.
     var sharedWord: String? { sharedKey.flatMap { key in file.map { "\(key).\($0.ownLink)" } } }
   }
 
@@ -66,11 +68,10 @@ struct NewEntries: Equatable {
     for (index, group) in groups.enumerated() {
       // A link is without its query: of several that differ in that alone, it does not tell which one was known.
       let sharedKey = group.sharedWord.flatMap { sharedWords[$0] == 1 ? group.sharedKey : nil }
-      let step = memory.step(group.key, former: group.formerKeys, shared: sharedKey, group.file, job)
-      switch step {
+      switch memory.step(group.key, former: group.formerKeys, shared: sharedKey, group.file, job) {
       case .keep(let word): words.append(word)
       case .relink:
-        words.append(group.file.map { "\(group.key).\($0.ownLink)" })
+        words.append(group.word)
         relinked += group.file.map { [$0] } ?? []
       case .fetch:
         // What does not match is known.
@@ -128,7 +129,7 @@ struct NewEntries: Equatable {
       } else if let file = group.file {
         left -= 1
         files.append(file)
-        words[index] = "\(group.key).\(file.ownLink)"
+        words[index] = group.word
       } else if let problem = group.problem {
         problems.note(problem)
       }

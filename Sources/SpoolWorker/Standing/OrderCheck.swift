@@ -37,12 +37,12 @@ internal import Transfer
       let outcome = try await drop.drop(list.entries, from: list.isOfAskedURL ? mirrors.map(\.parts) : answer.bases)
       relinked = outcome.relinked
       list.problems.add(outcome.new.problems)
-      checked = try write(
-        began, list.entries.count, outcome.new, dropped: outcome.dropped, answer.version, problems: list.problems,
-        signed: isOfOneFile ? await lastSigned() : signer?.mark)
+      checked = Journal.Check(
+        entries: list.entries.count, new: outcome.dropped, version: answer.version, problems: list.problems,
+        signed: isOfOneFile ? try await lastSigned() : signer?.mark)
+      try write(checked, whole: checked, seen: outcome.new.seen, began)
     } else {
-      let signed = isOfOneFile ? try await lastSigned() : checks.signed
-      checked = try writeUnchanged(began, seen: try await settled(before.seen), signed: signed)
+      checked = try await noteUnchanged(began)
     }
     let next = Self.next(after: began, every: every, now: claim.spool.now())
     let order = attempt.name
@@ -51,12 +51,9 @@ internal import Transfer
       let problems = Fields().with("count", checked.problems.count).with("reason", checked.problems.text)
       attempt.log(Event("list-problems", .warning, job: order, problems))
     }
-    attempt.log(
-      Event(
-        "checked", .info, job: order,
-        Fields().with("entries", checked.entries).with("new", checked.new)
-          .with("relinked", relinked > 0 ? relinked : nil)
-          .with("unchanged", checked.version == nil ? "yes" : nil).with("next", next)))
+    let facts = Fields().with("entries", checked.entries).with("new", checked.new)
+      .with("relinked", relinked > 0 ? relinked : nil).with("unchanged", checked.version == nil ? "yes" : nil)
+    attempt.log(Event("checked", .info, job: order, facts.with("next", next)))
     // What a worker that died has left.
     await OldVersions(spool: claim.spool, log: environment.log, stop: attempt.hookStop).remove(after: like)
     var end = AttemptEnd(.checked, retry: next)
@@ -98,13 +95,20 @@ internal import Transfer
     max(began + Int64(every), now + 1)
   }
 
-  /// What is remembered of a list that has not changed.
-  private func settled(_ seen: [String]) async throws -> [String] {
+  /// The server says that the list is the same.
+  private func noteUnchanged(_ began: Timestamp) async throws -> Journal.Check {
+    let before = checks
+    let signed = isOfOneFile ? try await lastSigned() : before.signed
     let (spool, order) = (claim.spool, claim.job)
-    return try await runBlocking { () throws(SpoolError) in
+    let seen = try await runBlocking { () throws(SpoolError) in
       let jobs = try OrderedJobs(spool, of: order)
-      return NewEntries.settled(seen) { jobs.state(of: $0, isOpen: $1) }
+      return NewEntries.settled(before.seen) { jobs.state(of: $0, isOpen: $1) }
     }
+    let check = Journal.Check(entries: before.entries, new: 0, version: nil)
+    let whole = Journal.Check(
+      entries: before.entries, new: 0, version: before.version, problems: before.problems, signed: signed)
+    try write(check, whole: whole, seen: seen, began)
+    return check
   }
 
   // MARK: the list, fetched by an attempt that may be stopped
@@ -201,37 +205,16 @@ extension OrderCheck {
   private static var longest: Int64 { 64 << 10 }
   private static var keyLength: Int64 { 40 }
 
-  /// The server says that the list is the same.
-  /// - Parameter seen: as in ``Journal/Checks/seen``.
-  private func writeUnchanged(_ began: Timestamp, seen: [String], signed: String?) throws(SpoolError) -> Journal.Check {
-    let check = Journal.Check(entries: checks.entries, new: 0, version: nil)
-    if isLong(seen) || seen != checks.seen || signed != checks.signed {
-      let whole = Journal.Check(
-        entries: checks.entries, new: 0, version: checks.version, problems: checks.problems, signed: signed)
-      try rewrite(began, whole, seen)
+  /// - Parameter whole: what a new file says, which also has what an unchanged list leaves as it was.
+  /// - Parameter seen: as in ``Journal/Checks/seen``. An entry that has become a job changes it.
+  private func write(_ check: Journal.Check, whole: Journal.Check, seen: [String], _ began: Timestamp)
+    throws(SpoolError)
+  {
+    let isLong = claim.length > Self.longest + Int64(seen.count) * Self.keyLength
+    if isLong || seen != checks.seen || whole.signed != checks.signed {
+      try claim.rewrite(JobText.order(try claim.contents(), checked: began, whole, seen: seen))
     } else {
       try claim.append(.checked(began, check))
     }
-    return check
-  }
-
-  /// - Parameter dropped: how many jobs were dropped for the new ones.
-  private func write(
-    _ began: Timestamp, _ entries: Int, _ new: NewEntries, dropped: Int, _ version: Journal.ListVersion,
-    problems: ListProblems, signed: String?
-  ) throws(SpoolError) -> Journal.Check {
-    let check = Journal.Check(entries: entries, new: dropped, version: version, problems: problems, signed: signed)
-    if !new.files.isEmpty || new.seen != checks.seen || signed != checks.signed || isLong(new.seen) {
-      try rewrite(began, check, new.seen)
-    } else {
-      try claim.append(.checked(began, check))
-    }
-    return check
-  }
-
-  private func isLong(_ seen: [String]) -> Bool { claim.length > Self.longest + Int64(seen.count) * Self.keyLength }
-
-  private func rewrite(_ began: Timestamp, _ check: Journal.Check, _ seen: [String]) throws(SpoolError) {
-    try claim.rewrite(JobText.order(try claim.contents(), checked: began, check, seen: seen))
   }
 }

@@ -192,8 +192,8 @@ WORKER = {
             '    if isDoubtful, !planted("doubtful data is not written again") { recovery.rewritesFrom = mark.offset }',
         ),
         "lost writes are forgotten": (
-            "do { try await self(flush) } catch let error as SpoolError { throw LostWrites(error) }",
-            "do { try await self(flush) } catch let error as SpoolError {\n"
+            "do { try await self([flush]) } catch let error as SpoolError { throw LostWrites(error) }",
+            "do { try await self([flush]) } catch let error as SpoolError {\n"
             '      if !planted("lost writes are forgotten") { throw LostWrites(error) }\n    }',
         ),
         "a doubt is forgotten": (
@@ -261,8 +261,8 @@ WORKER = {
             "    case .exited(0): return outcome.answer\n",
         ),
         "other workers' transfers do not count": (
-            "    return isSlotTaken(of: server, priority, slots, at: now) ? nil : (Self.pause, false)",
-            '    return isSlotTaken(of: server, priority, slots, at: now) || planted("other workers\' transfers do not count") ? nil : (Self.pause, false)',
+            "    return isTaken ?? true ? nil : (Self.pause, false)",
+            '    return isTaken ?? true || planted("other workers\' transfers do not count") ? nil : (Self.pause, false)',
         ),
 }
 # Those that the play of a list has to find.

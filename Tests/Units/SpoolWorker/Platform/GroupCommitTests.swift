@@ -33,9 +33,8 @@ import Testing
     let files = try TemporarySpool()
     let spool = try Spool(
       files.root, owner: WorkerID(host: "alpha", process: 42, tag: 1), boot: "boot", system: System(hook: disk))
-    return GroupCommit.Round(
-      flushes: directories.map { spool.flush($0) }, fileSystems: [try spool.fileSystem()].compactMap(\.self)
-    ).run()
+    return GroupCommit.round(
+      directories.map { spool.flush($0) }, on: [try spool.fileSystem()].compactMap(\.self))
   }
 
   @Test func oneCallStandsForAll() throws {

@@ -23,7 +23,7 @@ import Testing
     #expect(scheduler.backlog.candidates.map(\.name.display) == ["a:beta.1.2"])
     #expect(scheduler.untilDue(at: 0, 100) == 60_000)
     scheduler.addDue(at: 160)
-    #expect(scheduler.backlog.candidates.count == 2 && scheduler.untilDue(at: 0, 160) == Scheduler.interval)
+    #expect(scheduler.backlog.candidates.count == 2 && scheduler.untilDue(at: 0, 160) == Rescan.standardInterval)
   }
 
   /// It is not even opened: its owner's locks prove nothing here, and its last heartbeat is young.

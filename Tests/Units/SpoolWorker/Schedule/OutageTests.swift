@@ -7,7 +7,7 @@ import Testing
   @Test func itWaitsAndSaysSoOnce() {
     var outage = Outage()
     outage.looked(at: 0, isInPlace: true)
-    #expect(outage.nextLook == Scheduler.interval)
+    #expect(outage.nextLook == Rescan.standardInterval)
     #expect(outage.failed(.gone, at: 1000) == .tell && outage.nextLook == 3000)
     #expect(outage.failed(.gone, at: 2500) == .wait && outage.nextLook == 3000, "errors do not put it off")
     #expect(outage.failed(.gone, at: 3000) == .wait && outage.nextLook == 5000)

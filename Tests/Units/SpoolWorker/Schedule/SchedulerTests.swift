@@ -74,7 +74,7 @@ import Testing
     scheduler.began([.urgent, .cur, .partial, .new, .standing], at: 0)
     for directory in [Directory.urgent, .cur, .partial, .new, .standing] { scheduler.passes.ended(directory) }
     scheduler.found(
-      (0..<1001).map { Candidate(name: FileName("j-\($0)"), origin: .new, modified: Int64($0)) }, names: 1001, took: 1)
+      (0..<1001).map { Candidate(name: FileName("j-\($0)"), origin: .new, modified: Int64($0)) }, took: 1)
     var refused = 0
     while let step = scheduler.nextStep(at: 0) {
       switch step {

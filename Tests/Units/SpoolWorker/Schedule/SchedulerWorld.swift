@@ -63,9 +63,9 @@ struct SchedulerWorld {
 
   // MARK: a worker
 
-  private mutating func read(_ count: Int, from next: (inout Scheduler) -> Directory?) -> [Candidate] {
+  private mutating func read(_ count: Int, urgent: Bool = false) -> [Candidate] {
     var found: [Candidate] = []
-    while found.count < count, let directory = next(&scheduler) {
+    while found.count < count, let directory = scheduler.passes.next(urgent: urgent) {
       guard let name = unread[directory]?.popLast() else {
         scheduler.passes.ended(directory)
         continue
@@ -83,10 +83,7 @@ struct SchedulerWorld {
       case .begin(let directories):
         for directory in directories { unread[directory] = jobs.filter { Self.directory($0) == directory }.shuffled() }
         scheduler.began(directories, at: now)
-      case .readUrgent(let count):
-        let found = read(count) { $0.passes.isUrgentRunning ? .urgent : nil }
-        scheduler.found(found, names: count, took: 1)
-      case .read(let count): scheduler.found(read(count) { $0.passes.next() }, names: count, took: 1)
+      case .read(let urgent): scheduler.found(read(PrioritisedBacklog.piece, urgent: urgent), took: 1)
       }
     }
     while let step = scheduler.nextStep(at: now) {
@@ -95,7 +92,7 @@ struct SchedulerWorld {
         looks += 1
         scheduler.backlog.add(candidate, peek(candidate.name.display))
       case .search(let count):
-        let kept = read(count) { $0.passes.next() }.map { ($0, peek($0.name.display)) }.filter {
+        let kept = read(count).map { ($0, peek($0.name.display)) }.filter {
           scheduler.keepOrPassOver($0.1, at: now)
         }
         scheduler.searched(kept, from: now, to: now + 1)

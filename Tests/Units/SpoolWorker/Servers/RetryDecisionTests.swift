@@ -10,10 +10,8 @@ import Testing
   private func delay(_ failure: Failure, failures: Int = 1, jitter: Double = 0.5, _ request: JobRequest = JobRequest())
     -> Int64?
   {
-    switch RetryDecision.decide(failure, failures: failures, request: request, now: now, jitter: jitter) {
-    case .wait(let until): until.seconds - now.seconds
-    case .giveUp: nil
-    }
+    RetryDecision.decide(failure, failures: failures, request: request, now: now, jitter: jitter)
+      .map { $0.seconds - now.seconds }
   }
 
   @Test func exponential() {
