@@ -196,7 +196,7 @@ package final class TransferEngine {
     guard now >= nextTimerCheck, !running.isEmpty else { return }
     nextTimerCheck = now + Self.timerInterval
     let exchanges = Array(running.values)
-    let shares = limiter.shares(of: exchanges.map { rateMember($0) })
+    let shares = limiter.shares(of: rateMembers(exchanges))
     for exchange in exchanges {
       exchange.checkTimeouts(now: now, share: shares[ObjectIdentifier(exchange.allowance)] ?? nil)
       if let verdict = exchange.verdict {
@@ -273,32 +273,30 @@ extension TransferEngine {
   }
 
   /// A transfer that waits for a limit which is no more goes on with the next poll.
-  private func adjustAllowances() { for exchange in running.values { limiter.adjust(rateMember(exchange)) } }
-
-  private func rateMember(_ exchange: Exchange) -> RateLimiter.Member {
-    RateLimiter.Member(
-      allowance: exchange.allowance, rate: limiter.rate(of: exchange.request.group),
-      rateClass: limiter.rateClass(of: exchange.request.group), isPaused: exchange.isPaused)
+  private func adjustAllowances() {
+    for exchange in running.values { limiter.adjust(exchange.allowance, of: exchange.request.group) }
   }
 
-  func allowance(of request: FetchRequest, at now: Milliseconds) -> RateAllowance {
+  private func rateMembers(_ exchanges: some Sequence<Exchange>) -> [RateLimiter.Member] {
+    exchanges.map { .init(allowance: $0.allowance, group: $0.request.group, isPaused: $0.isPaused) }
+  }
+
+  private func allowance(of request: FetchRequest, at now: Milliseconds) -> RateAllowance {
     if let group = request.group, let other = running.values.first(where: { $0.request.group == group }) {
       return other.allowance
     }
-    return limiter.newAllowance(
-      rate: limiter.rate(of: request.group), rateClass: limiter.rateClass(of: request.group), group: request.group,
-      at: now)
+    return limiter.newAllowance(for: request.group, at: now)
   }
 
-  func noteDebt(of exchange: Exchange, at now: Milliseconds) {
+  private func noteDebt(of exchange: Exchange, at now: Milliseconds) {
     guard !running.values.contains(where: { $0.allowance === exchange.allowance }) else { return }
-    limiter.noteDebt(of: rateMember(exchange), group: exchange.request.group, at: now)
+    limiter.noteDebt(of: exchange.allowance, group: exchange.request.group, at: now)
   }
 
   private func dealRates() {
     guard !running.isEmpty, limiter.isLimited else { return }
     let exchanges = running.values
-    guard limiter.deal(to: exchanges.map { rateMember($0) }, at: monotonicMilliseconds()) else { return }
+    guard limiter.deal(to: rateMembers(exchanges), at: monotonicMilliseconds()) else { return }
     // The one that waits longest first: the first may take all that its group was dealt, and would be the same each
     // time.
     resume(exchanges.filter(\.isPaused).sorted { ($0.pausedSince ?? 0) < ($1.pausedSince ?? 0) })
