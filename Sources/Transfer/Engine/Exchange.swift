@@ -162,12 +162,8 @@ final class Exchange {
     switch decision {
     case .goesOut: break
     case .startsAgain: return false
-    case .isUnasked:
-      fail(.badResponse, "bytes before any request from \(url.host)")
-      return false
-    case .isCut:
-      fail(.cut, "the connection to \(url.host) was lost, \(bytesReceived) bytes into the body")
-      return false
+    case .isUnasked: return fail(.badResponse, "bytes before any request from \(url.host)")
+    case .isCut: return fail(.cut, "the connection to \(url.host) was lost, \(bytesReceived) bytes into the body")
     }
     timing.sendRequest(at: monotonicMilliseconds())
     errnoAtRequest = handle?.osErrno ?? 0
@@ -176,10 +172,10 @@ final class Exchange {
 
   /// One line of a head, or of an FTP server's replies. False stops the transfer.
   func receive(line: UnsafeRawBufferPointer) -> Bool {
-    guard verdict == nil, let handle else { return false }
+    guard verdict == nil, handle != nil else { return false }
     noteActivity()
     shared.jar?.note(line)
-    return perform(reader.take(line: line, from: handle))
+    return perform(reader.take(line: line))
   }
 
   /// - Returns: nil if libcurl is to keep these bytes and deliver them again when the transfer is resumed
@@ -221,26 +217,21 @@ final class Exchange {
 
   private func perform(_ event: ProtocolEvent) -> Bool {
     switch event {
-    case .nothing: return true
+    case .nothing: break
     case .response(let response): return offer(response)
     case .redirect(let location, let setsCookies):
       route.redirect(to: location, losingCookies: setsCookies && shared.jar == nil, at: monotonicMilliseconds())
-      return true
-    case .again(let manner):
-      route.ask(again: manner, at: monotonicMilliseconds())
-      return true
+    case .again(let manner): route.ask(again: manner, at: monotonicMilliseconds())
     case .failed(let failure):
       verdict = .failed(failure)
       return false
     }
+    return true
   }
 
   private func offer(_ response: Response) -> Bool {
     self.response = response
-    guard sink.accept(response) else {
-      verdict = verdict ?? .refused
-      return false
-    }
+    if !sink.accept(response) { verdict = verdict ?? .refused }
     return verdict == nil
   }
 
@@ -248,8 +239,10 @@ final class Exchange {
 
   func cancel() { verdict = .cancelled }
 
-  private func fail(_ code: TransferFailure.Code, _ message: String) {
+  /// - Returns: false, with which a callback stops the transfer.
+  @discardableResult private func fail(_ code: TransferFailure.Code, _ message: String) -> Bool {
     verdict = .failed(TransferFailure(code: code, message: message))
+    return false
   }
 
   /// Resumes a paused transfer. libcurl may deliver bytes before this returns.
@@ -293,15 +286,15 @@ final class Exchange {
     beginHop(handle)
     handle.clearError()
     var setup = EasyOptions(handle)
-    setTarget(&setup, options)
-    setLogin(&setup, handle, options.network)
-    setConnection(&setup, options.network, sockets)
+    setTarget(&setup)
+    setLogin(&setup, handle)
+    setConnection(&setup, sockets)
     if url.scheme.isHTTP { setHTTP(&setup, handle) } else { setFile(&setup) }
     setCallbacks(&setup, handle)
     return setup.code
   }
 
-  private func setTarget(_ setup: inout EasyOptions, _ options: TransferOptions) {
+  private func setTarget(_ setup: inout EasyOptions) {
     setup.string(CURLOPT_URL, url.requestText)
     // Only this one of those that are allowed: libcurl refuses a list with a protocol that it lacks. Redirects are
     // followed here, as credentials have to be dropped when the port or the scheme changes, too.
@@ -330,12 +323,11 @@ final class Exchange {
   /// The login for this hop's host. libcurl looks it up, but never follows a redirect itself, and forgets it with the
   /// handle. So no entry's password can go to another host, as it did when libcurl followed (CVE-2024-11053,
   /// CVE-2025-0167).
-  private func setLogin(_ setup: inout EasyOptions, _ handle: EasyHandle, _ network: NetworkOptions) {
-    let (user, password) = route.withCredentials ? (route.origin.user, route.origin.password) : (nil, nil)
-    if user != nil || password != nil {
-      if let user { setup.string(CURLOPT_USERNAME, user) }
-      if let password { setup.string(CURLOPT_PASSWORD, password) }
-    } else if let netrc = network.netrc, route.mayUseOwnLogin {
+  private func setLogin(_ setup: inout EasyOptions, _ handle: EasyHandle) {
+    if isLoginGiven {
+      if let user = route.origin.user { setup.string(CURLOPT_USERNAME, user) }
+      if let password = route.origin.password { setup.string(CURLOPT_PASSWORD, password) }
+    } else if let netrc = options.network.netrc, route.mayUseOwnLogin {
       handle.hasOwnSecrets = true
       setup.long(CURLOPT_NETRC, Int(CURL_NETRC_OPTIONAL.rawValue))
       setup.string(CURLOPT_NETRC_FILE, netrc)
@@ -350,7 +342,8 @@ final class Exchange {
     jar.attach(&setup)
   }
 
-  private func setTLS(_ setup: inout EasyOptions, _ network: NetworkOptions) {
+  private func setTLS(_ setup: inout EasyOptions) {
+    let network = options.network
     if let file = network.authorities {
       // A libcurl that was built with a directory of authorities (CURLOPT_CAPATH(3)) trusts those as well.
       setup.string(CURLOPT_CAINFO, file)
@@ -367,14 +360,15 @@ final class Exchange {
     setup.string(CURLOPT_KEYPASSWD, "")
   }
 
-  private func setConnection(_ setup: inout EasyOptions, _ network: NetworkOptions, _ sockets: OpenSockets) {
-    setTLS(&setup, network)
+  private func setConnection(_ setup: inout EasyOptions, _ sockets: OpenSockets) {
+    setTLS(&setup)
     setup.long(CURLOPT_NOSIGNAL, 1)
     // Otherwise a transfer that gives up on a name waits for the resolver's thread, and all others with it.
     setup.long(CURLOPT_QUICK_EXIT, 1)
     setup.long(CURLOPT_CONNECTTIMEOUT, request.effectiveConnectTimeoutSeconds)
     setup.long(CURLOPT_TCP_KEEPALIVE, 1)
     setup.flag(CURLOPT_FRESH_CONNECT, connection.mustBeFresh || request.needsFreshConnection)
+    let network = options.network
     let family =
       switch network.addressFamily == .any ? request.addressFamily : network.addressFamily {
       case .any: CURL_IPRESOLVE_WHATEVER
@@ -388,7 +382,6 @@ final class Exchange {
         return Exchange.from(this).openSocket(address)
       }
     }
-    setup.pointer(CURLOPT_OPENSOCKETDATA, Unmanaged.passUnretained(self).toOpaque())
     // The connection outlives the exchange, so this callback gets the table, which lives as long as the engine.
     let table = Unmanaged.passUnretained(sockets).toOpaque()
     setup.set {
@@ -433,7 +426,6 @@ final class Exchange {
         return 0
       }
     }
-    setup.pointer(CURLOPT_DEBUGDATA, Unmanaged.passUnretained(self).toOpaque())
     setup.long(CURLOPT_VERBOSE, 1)
   }
 
@@ -450,7 +442,6 @@ final class Exchange {
       return setup.fail(CURLE_SSH)
     }
     setup.string(CURLOPT_SSH_KNOWNHOSTS, String(cString: home) + "/.ssh/known_hosts")
-    let this = Unmanaged.passUnretained(self).toOpaque()
     // libcurl waits for the server to close the file, within curl_multi_perform(3) and curl_multi_remove_handle(3).
     setup.set {
       ccurl_set_progress($0) { this, _, _, _, _ in
@@ -458,13 +449,17 @@ final class Exchange {
         return 0
       }
     }
-    setup.pointer(CURLOPT_XFERINFODATA, this)
     setup.flag(CURLOPT_NOPROGRESS, false)
   }
 
   private func setCallbacks(_ setup: inout EasyOptions, _ handle: EasyHandle) {
     let this = Unmanaged.passUnretained(self).toOpaque()
-    setup.pointer(CURLOPT_PRIVATE, this)
+    for option in [
+      CURLOPT_PRIVATE, CURLOPT_OPENSOCKETDATA, CURLOPT_DEBUGDATA, CURLOPT_XFERINFODATA, CURLOPT_PREREQDATA,
+      CURLOPT_HEADERDATA, CURLOPT_WRITEDATA,
+    ] {
+      setup.pointer(option, this)
+    }
     setup.pointer(CURLOPT_ERRORBUFFER, handle.errorBuffer)
     setup.set {
       ccurl_set_prerequest($0) { this, address, _, remotePort, localPort in
@@ -472,19 +467,16 @@ final class Exchange {
           ? CURL_PREREQFUNC_OK : CURL_PREREQFUNC_ABORT
       }
     }
-    setup.pointer(CURLOPT_PREREQDATA, this)
     // These two return the number of bytes taken; any other number stops the transfer.
     setup.receiver(CURLOPT_HEADERFUNCTION) { bytes, size, count, this in
       let line = UnsafeRawBufferPointer(start: bytes, count: size * count)
       return Exchange.from(this).receive(line: line) ? line.count : line.count &+ 1
     }
-    setup.pointer(CURLOPT_HEADERDATA, this)
     setup.receiver(CURLOPT_WRITEFUNCTION) { bytes, size, count, this in
       let body = UnsafeRawBufferPointer(start: bytes, count: size * count)
       guard let isTaken = Exchange.from(this).receive(body: body) else { return Int(CURL_WRITEFUNC_PAUSE) }
       return isTaken ? body.count : body.count &+ 1
     }
-    setup.pointer(CURLOPT_WRITEDATA, this)
   }
 
   /// The exchange behind a callback's or CURLOPT_PRIVATE's pointer, which `prepare` set.

@@ -105,7 +105,24 @@ package final class TransferEngine {
   /// - Returns: those of `descriptors` that are readable.
   @discardableResult package func wait(milliseconds: Int32, descriptors: [Int32]) -> [Int32] {
     startHops()
-    return waitForTraffic(milliseconds, descriptors)
+    var limit = milliseconds
+    if isWaitingForSink { limit = min(limit, Self.sinkInterval) }
+    if !running.isEmpty {
+      let now = monotonicMilliseconds()
+      limit = min(limit, Int32(clamping: max(0, nextTimerCheck - now)))
+      if limiter.isLimited { limit = min(limit, Int32(clamping: max(0, limiter.nextDeal - now))) }
+    }
+    var extra = descriptors.map { curl_waitfd(fd: $0, events: Int16(CURL_WAIT_POLLIN), revents: 0) }
+    var count: Int32 = 0
+    let code = extra.withUnsafeMutableBufferPointer {
+      curl_multi_poll(multi, $0.baseAddress, UInt32($0.count), limit, &count)
+    }
+    if code != CURLM_OK {
+      failAll(code)
+      // Most likely there is no memory. A caller in a loop must not spin.
+      usleep(100_000)
+    }
+    return extra.filter { $0.revents != 0 }.map(\.fd)
   }
 
   /// Moves the transfers on, and resumes the callers of finished fetches.
@@ -135,27 +152,6 @@ package final class TransferEngine {
       let added = curl_multi_add_handle(multi, handle.pointer)
       if added != CURLM_OK { finish(exchange, Self.failure(added)) }
     }
-  }
-
-  private func waitForTraffic(_ milliseconds: Int32, _ descriptors: [Int32]) -> [Int32] {
-    var limit = milliseconds
-    if isWaitingForSink { limit = min(limit, Self.sinkInterval) }
-    if !running.isEmpty {
-      let now = monotonicMilliseconds()
-      limit = min(limit, Int32(clamping: max(0, nextTimerCheck - now)))
-      if limiter.isLimited { limit = min(limit, Int32(clamping: max(0, limiter.nextDeal - now))) }
-    }
-    var extra = descriptors.map { curl_waitfd(fd: $0, events: Int16(CURL_WAIT_POLLIN), revents: 0) }
-    var count: Int32 = 0
-    let code = extra.withUnsafeMutableBufferPointer {
-      curl_multi_poll(multi, $0.baseAddress, UInt32($0.count), limit, &count)
-    }
-    if code != CURLM_OK {
-      failAll(code)
-      // Most likely there is no memory. A caller in a loop must not spin.
-      usleep(100_000)
-    }
-    return extra.filter { $0.revents != 0 }.map(\.fd)
   }
 
   private func perform() {

@@ -106,8 +106,9 @@ package struct Response: Sendable {
     if let extent, coding == nil { digests = head.statedDigests(isWhole: extent.isWhole) }
     let dispositions = head.values("content-disposition")
     proposedName = dispositions.count == 1 ? ContentDisposition(dispositions[0])?.filename : nil
-    // A validator is printable ASCII: bytes that were no UTF-8 look alike, Swift takes different spellings of an accented letter for
-    // equal, and some servers take a control byte, such as a lone CR, for the end of the line in the next request.
+    // A validator is printable ASCII: bytes that were no UTF-8 look alike, Swift takes different spellings of an
+    // accented letter for equal, and some servers take a control byte, such as a lone CR, for the end of the line in
+    // the next request.
     func isPrintable(_ text: String) -> Bool { text.utf8.allSatisfy { 0x20...0x7E ~= $0 } }
     // Files whose times were taken away all have this day, whatever is in them.
     lastModified = head.first("last-modified").flatMap {
