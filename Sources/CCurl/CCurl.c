@@ -98,45 +98,35 @@ CURLSH *ccurl_share_cookies(void) {
 }
 void ccurl_share_cleanup(CURLSH *share) { library.share_cleanup(share); }
 
-CURLcode ccurl_set_long(CURL *easy, CURLoption option, long value) { return library.easy_setopt(easy, option, value); }
-CURLcode ccurl_set_offset(CURL *easy, CURLoption option, curl_off_t value) {
-  return library.easy_setopt(easy, option, value);
-}
-CURLcode ccurl_set_string(CURL *easy, CURLoption option, const char *value) {
-  return library.easy_setopt(easy, option, value);
-}
-CURLcode ccurl_set_pointer(CURL *easy, CURLoption option, void *value) {
-  return library.easy_setopt(easy, option, value);
-}
-CURLcode ccurl_set_list(CURL *easy, CURLoption option, struct curl_slist *list) {
-  return library.easy_setopt(easy, option, list);
-}
-CURLcode ccurl_set_receiver(CURL *easy, CURLoption option, curl_write_callback function) {
-  return library.easy_setopt(easy, option, function);
-}
-CURLcode ccurl_set_debug_receiver(CURL *easy, curl_debug_callback function) {
-  return library.easy_setopt(easy, CURLOPT_DEBUGFUNCTION, function);
-}
-CURLcode ccurl_set_prerequest(CURL *easy, curl_prereq_callback function) {
-  return library.easy_setopt(easy, CURLOPT_PREREQFUNCTION, function);
-}
-CURLcode ccurl_set_progress(CURL *easy, curl_xferinfo_callback function) {
-  return library.easy_setopt(easy, CURLOPT_XFERINFOFUNCTION, function);
-}
-CURLcode ccurl_set_open_socket(CURL *easy, curl_opensocket_callback function) {
-  return library.easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, function);
-}
-CURLcode ccurl_set_close_socket(CURL *easy, curl_closesocket_callback function) {
-  return library.easy_setopt(easy, CURLOPT_CLOSESOCKETFUNCTION, function);
-}
+// Each fixes the type of the argument that curl_easy_setopt(3) or curl_easy_getinfo(3) takes.
+#define SET(name, type) \
+  CURLcode ccurl_set_##name(CURL *easy, CURLoption option, type value) { \
+    return library.easy_setopt(easy, option, value); \
+  }
+#define SET_FUNCTION(name, option, type) \
+  CURLcode ccurl_set_##name(CURL *easy, type function) { return library.easy_setopt(easy, option, function); }
+#define GET(name, type) \
+  CURLcode ccurl_get_##name(CURL *easy, CURLINFO info, type *value) { return library.easy_getinfo(easy, info, value); }
+
+SET(long, long)
+SET(offset, curl_off_t)
+SET(string, const char *)
+SET(pointer, void *)
+SET(list, struct curl_slist *)
+SET(receiver, curl_write_callback)
+SET_FUNCTION(debug_receiver, CURLOPT_DEBUGFUNCTION, curl_debug_callback)
+SET_FUNCTION(prerequest, CURLOPT_PREREQFUNCTION, curl_prereq_callback)
+SET_FUNCTION(progress, CURLOPT_XFERINFOFUNCTION, curl_xferinfo_callback)
+SET_FUNCTION(open_socket, CURLOPT_OPENSOCKETFUNCTION, curl_opensocket_callback)
+SET_FUNCTION(close_socket, CURLOPT_CLOSESOCKETFUNCTION, curl_closesocket_callback)
+GET(long, long)
+GET(offset, curl_off_t)
+GET(pointer, void *)
+
 int ccurl_socket(int family, int type, int protocol) {
   return (int)syscall(SYS_socket, (long)family, (long)(type | SOCK_CLOEXEC), (long)protocol);
 }
-CURLcode ccurl_get_long(CURL *easy, CURLINFO info, long *value) { return library.easy_getinfo(easy, info, value); }
-CURLcode ccurl_get_offset(CURL *easy, CURLINFO info, curl_off_t *value) {
-  return library.easy_getinfo(easy, info, value);
-}
-CURLcode ccurl_get_pointer(CURL *easy, CURLINFO info, void **value) { return library.easy_getinfo(easy, info, value); }
+
 int ccurl_parse_time(const char *text, const char *format, struct tm *parts) {
   return strptime(text, format, parts) != NULL;
 }
