@@ -33,15 +33,15 @@ final class Exchange {
   private(set) var verdict: FetchResult.End?
 
   init(
-    _ request: FetchRequest, url: URLParts, sink: any FetchSink, options: TransferOptions,
+    _ request: FetchRequest, sink: any FetchSink, options: TransferOptions,
     shared: (allowance: RateAllowance, jar: CookieJar?), sockets: OpenSockets, now: Milliseconds
   ) {
     (self.request, self.sink, self.shared, self.options) = (request, sink, shared, options)
     route = Route(
-      url, limit: request.maxRedirects, schemes: options.protocols, isOffered: request.needsEncryptionForLogin)
+      request.url, limit: request.maxRedirects, schemes: options.protocols, isOffered: request.needsEncryptionForLogin)
     connection = HopConnection(sockets)
     timing = FetchTiming(request, at: now)
-    reader = Transfer.reader(for: url, request: request, proxy: nil, login: nil)
+    reader = Transfer.reader(for: request.url, request: request, proxy: nil, login: nil)
   }
 
   var url: URLParts { route.url }

@@ -47,10 +47,9 @@ package final class TransferEngine {
   /// Ignores the cancellation of the task, which may come on any thread: see `cancel`.
   package func fetch(_ request: FetchRequest, into sink: any FetchSink) async -> FetchResult {
     precondition(running[request.id] == nil, "two fetches with one id")
-    let url: URLParts
     let jar: CookieJar?
     do throws(TransferFailure) {
-      url = try request.checked(allowing: options.protocols)
+      try request.check(allowing: options.protocols)
       if let problem = options.network.problem { throw problem }
       jar = try self.jar(for: request)
     } catch {
@@ -59,7 +58,7 @@ package final class TransferEngine {
     let now = monotonicMilliseconds()
     let allowance = allowance(of: request, at: now)
     let exchange = Exchange(
-      request, url: url, sink: sink, options: options, shared: (allowance, jar), sockets: sockets, now: now)
+      request, sink: sink, options: options, shared: (allowance, jar), sockets: sockets, now: now)
     return await withCheckedContinuation { continuation in
       exchange.caller = continuation
       running[request.id] = exchange
@@ -314,12 +313,11 @@ package protocol Fetcher: AnyObject {
 extension TransferEngine: Fetcher {}
 
 extension FetchRequest {
-  /// The URL of the request, once all that it asks for has been found to be sendable.
+  /// Whether all that it asks for can be sent.
   /// - Throws: a failure that quotes no value.
-  func checked(allowing protocols: Set<Scheme>) throws(TransferFailure) -> URLParts {
-    let parts = if let parts { parts } else { try Self.parts(of: url, "", isPathSecret: isPathSecret) }
-    guard protocols.contains(parts.scheme) else {
-      throw TransferFailure(code: .protocolNotEnabled, message: "protocol \(parts.scheme) is not enabled")
+  func check(allowing protocols: Set<Scheme>) throws(TransferFailure) {
+    guard protocols.contains(url.scheme) else {
+      throw TransferFailure(code: .protocolNotEnabled, message: "protocol \(url.scheme) is not enabled")
     }
     if let problem = headers.lazy.compactMap(Self.problem(ofHeader:)).first {
       throw TransferFailure(code: .badURL, message: problem)
@@ -329,15 +327,9 @@ extension FetchRequest {
         throw TransferFailure(code: .badURL, message: "\(name) has a control character")
       }
     }
-    if let referer { _ = try Self.parts(of: referer, "referer: ") }
-    return parts
-  }
-
-  private static func parts(
-    of text: String, _ prefix: String, isPathSecret: Bool = false
-  ) throws(TransferFailure) -> URLParts {
-    do throws(URLProblem) { return try URLParts(text, isPathSecret: isPathSecret) } catch {
-      throw TransferFailure(code: .badURL, message: prefix + error.reason)
+    guard let referer else { return }
+    do throws(URLProblem) { _ = try URLParts(referer) } catch {
+      throw TransferFailure(code: .badURL, message: "referer: \(error.reason)")
     }
   }
 }

@@ -4,11 +4,8 @@ package struct FetchRequest: Sendable {
   package typealias ID = UInt64
 
   package var id: ID
-  /// An absolute URL. User information in it is the login: see ``LoginManner`` for HTTP.
-  package private(set) var url: String
-  package private(set) var parts: URLParts?
-  /// Whether the path of `url`, and of what it redirects to, may not be shown either.
-  package var isPathSecret = false
+  /// User information in it is the login: see ``LoginManner`` for HTTP.
+  package var url: URLParts
   /// `Name: value`, one an element: for the origin of `url` only; dropped when a redirect leads to another origin.
   /// Without a value, the field is not sent, even if it would be without this line.
   package var headers: [String]
@@ -56,13 +53,11 @@ package struct FetchRequest: Sendable {
 
   /// The defaults are those of a job without keys.
   package init(
-    id: ID, url: String, headers: [String] = [], connectTimeoutSeconds: Int = 30, idleTimeoutSeconds: Int = 60
+    id: ID, url: URLParts, headers: [String] = [], connectTimeoutSeconds: Int = 30, idleTimeoutSeconds: Int = 60
   ) {
     (self.id, self.url, self.headers) = (id, url, headers)
     (self.connectTimeoutSeconds, self.idleTimeoutSeconds) = (connectTimeoutSeconds, idleTimeoutSeconds)
   }
-
-  package mutating func ask(for url: String, _ parts: URLParts) { (self.url, self.parts) = (url, parts) }
 
   /// A server that is silent from the start is given up as early as one that falls silent later.
   var effectiveConnectTimeoutSeconds: Int {
