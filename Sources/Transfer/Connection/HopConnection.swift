@@ -31,17 +31,15 @@ final class HopConnection {
 
   /// The connection is ready for the request of a hop (CURLOPT_PREREQFUNCTION(3)), or for the one that brings a login.
   func send(over connection: OpenSockets.Connection, _ scheme: Scheme) -> Decision {
-    if scheme.channel == .ssh { entered = connection }
-    guard scheme.isHTTP else { return .goesOut }
-    switch scheme.channel {
-    case .plain:
+    switch scheme {
+    case .http:
       guard sockets.hasUnreadBytes(connection) else { break }
       if mustBeFresh { return .isUnasked }
       mustBeFresh = true
       return .startsAgain
-    // Session tickets may be waiting, and look like unread bytes.
-    case .tls: entered = connection
-    case .ssh: break
+    // Over TLS session tickets may be waiting, and look like unread bytes.
+    case .https, .sftp: entered = connection
+    case .ftp, .ftps: break
     }
     sawCloseNotify = false
     return .goesOut

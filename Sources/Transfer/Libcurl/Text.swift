@@ -2,16 +2,7 @@ internal import Glibc
 
 /// `1*DIGIT` as a number; nil for anything else, a sign or a blank included, and on overflow.
 func decimal(_ digits: some Collection<UInt8>) -> UInt64? {
-  guard !digits.isEmpty else { return nil }
-  var value: UInt64 = 0
-  for digit in digits {
-    guard isDigit(digit) else { return nil }
-    let (tens, overflow) = value.multipliedReportingOverflow(by: 10)
-    let (next, carry) = tens.addingReportingOverflow(UInt64(digit - UInt8(ascii: "0")))
-    guard !overflow, !carry else { return nil }
-    value = next
-  }
-  return value
+  digits.allSatisfy(isDigit) ? UInt64(String(decoding: digits, as: UTF8.self)) : nil
 }
 
 func isDigit(_ byte: UInt8) -> Bool { UInt8(ascii: "0")...UInt8(ascii: "9") ~= byte }
