@@ -10,8 +10,9 @@ final class Exchange {
   let sink: any FetchSink
   /// What the fetch began with; those of the engine may change.
   let options: TransferOptions
-  /// What all fetches of a group share: what the rate limits still allow, and the cookies, if any.
-  let shared: (allowance: RateAllowance, jar: CookieJar?)
+  /// What the rate limits still allow, and the cookies, if any: all fetches of a group share them.
+  let allowance: RateAllowance
+  private let jar: CookieJar?
   var caller: CheckedContinuation<FetchResult, Never>?
 
   private(set) var route: Route
@@ -33,10 +34,11 @@ final class Exchange {
   private(set) var verdict: FetchResult.End?
 
   init(
-    _ request: FetchRequest, sink: any FetchSink, options: TransferOptions,
-    shared: (allowance: RateAllowance, jar: CookieJar?), sockets: OpenSockets, now: Milliseconds
+    _ request: FetchRequest, sink: any FetchSink, options: TransferOptions, allowance: RateAllowance, jar: CookieJar?,
+    sockets: OpenSockets, now: Milliseconds
   ) {
-    (self.request, self.sink, self.shared, self.options) = (request, sink, shared, options)
+    (self.request, self.sink, self.options) = (request, sink, options)
+    (self.allowance, self.jar) = (allowance, jar)
     route = Route(
       request.url, limit: request.maxRedirects, schemes: options.protocols, isOffered: request.needsEncryptionForLogin)
     connection = HopConnection(sockets)
@@ -45,7 +47,6 @@ final class Exchange {
   }
 
   var url: URLParts { route.url }
-  var allowance: RateAllowance { shared.allowance }
   var pausedSince: Milliseconds? { timing.pausedSince }
   var isPaused: Bool { pausedSince != nil }
 
@@ -174,7 +175,7 @@ final class Exchange {
   func receive(line: UnsafeRawBufferPointer) -> Bool {
     guard verdict == nil, handle != nil else { return false }
     noteActivity()
-    shared.jar?.note(line)
+    jar?.note(line)
     return perform(reader.take(line: line))
   }
 
@@ -220,7 +221,7 @@ final class Exchange {
     case .nothing: break
     case .response(let response): return offer(response)
     case .redirect(let location, let setsCookies):
-      route.redirect(to: location, losingCookies: setsCookies && shared.jar == nil, at: monotonicMilliseconds())
+      route.redirect(to: location, losingCookies: setsCookies && jar == nil, at: monotonicMilliseconds())
     case .again(let manner): route.ask(again: manner, at: monotonicMilliseconds())
     case .failed(let failure):
       verdict = .failed(failure)
@@ -282,13 +283,13 @@ final class Exchange {
   /// Begins the next hop: sets up a handle, fresh or reset. The exchange has to outlive the transfer.
   ///
   /// These defaults of libcurl are wanted: certificates verified, DNS and TLS sessions cached.
-  func prepare(_ handle: EasyHandle, _ sockets: OpenSockets) -> CURLcode {
+  func prepare(_ handle: EasyHandle) -> CURLcode {
     beginHop(handle)
     handle.clearError()
     var setup = EasyOptions(handle)
     setTarget(&setup)
     setLogin(&setup, handle)
-    setConnection(&setup, sockets)
+    setConnection(&setup)
     if url.scheme.isHTTP { setHTTP(&setup, handle) } else { setFile(&setup) }
     setCallbacks(&setup, handle)
     return setup.code
@@ -335,7 +336,7 @@ final class Exchange {
   }
 
   private func setCookies(_ setup: inout EasyOptions, _ handle: EasyHandle) {
-    guard let jar = shared.jar, jar.isUsable else { return }
+    guard let jar, jar.isUsable else { return }
     // A job's own field takes their place: two would be sent.
     if hasField("cookie:") { return }
     handle.hasOwnSecrets = true
@@ -360,7 +361,7 @@ final class Exchange {
     setup.string(CURLOPT_KEYPASSWD, "")
   }
 
-  private func setConnection(_ setup: inout EasyOptions, _ sockets: OpenSockets) {
+  private func setConnection(_ setup: inout EasyOptions) {
     setTLS(&setup)
     setup.long(CURLOPT_NOSIGNAL, 1)
     // Otherwise a transfer that gives up on a name waits for the resolver's thread, and all others with it.
@@ -383,7 +384,7 @@ final class Exchange {
       }
     }
     // The connection outlives the exchange, so this callback gets the table, which lives as long as the engine.
-    let table = Unmanaged.passUnretained(sockets).toOpaque()
+    let table = Unmanaged.passUnretained(connection.sockets).toOpaque()
     setup.set {
       ccurl_set_close_socket($0) { table, descriptor in
         guard let table else { return close(descriptor) }

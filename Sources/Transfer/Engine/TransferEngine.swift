@@ -56,9 +56,9 @@ package final class TransferEngine {
       return FetchResult(end: .failed(error))
     }
     let now = monotonicMilliseconds()
-    let allowance = allowance(of: request, at: now)
     let exchange = Exchange(
-      request, sink: sink, options: options, shared: (allowance, jar), sockets: sockets, now: now)
+      request, sink: sink, options: options, allowance: allowance(of: request, at: now), jar: jar, sockets: sockets,
+      now: now)
     return await withCheckedContinuation { continuation in
       exchange.caller = continuation
       running[request.id] = exchange
@@ -143,7 +143,7 @@ package final class TransferEngine {
         finish(exchange, .failed(TransferFailure(code: .outOfMemory, message: "out of memory")))
         continue
       }
-      let code = exchange.prepare(handle, sockets)
+      let code = exchange.prepare(handle)
       guard code == CURLE_OK else {
         finish(exchange, exchange.verdict ?? outcome(of: HopFacts(exchange.url), with: code))
         continue

@@ -19,8 +19,7 @@ package struct FetchRequest: Sendable {
   /// ``Scheme/hasBoundedRanges``.
   package var rangeEnd: UInt64?
   package var ifRange: String?
-  /// For name resolution, TCP and TLS together, for each connection; ``idleTimeoutSeconds`` if that is less. See
-  /// ``effectiveConnectTimeoutSeconds``.
+  /// For name resolution, TCP and TLS together, for each connection. See ``effectiveConnectTimeoutSeconds``.
   package var connectTimeoutSeconds: Int
   /// The longest time without a header line or a body byte, once the request is sent; 0 for no limit.
   package var idleTimeoutSeconds: Int
@@ -33,8 +32,7 @@ package struct FetchRequest: Sendable {
   package var totalTimeoutSeconds = 7 * 86_400
   package var maxRedirects = 20
   /// Fetches of one group share one rate limit (``TransferEngine/limit(group:to:of:)``), and the cookies that servers
-  /// set (``TransferEngine/forget(_:)``);
-  /// nil for a fetch on its own.
+  /// set (``TransferEngine/forget(_:)``); nil for a fetch on its own.
   package var group: ID?
   package var needsFreshConnection = false
   package var addressFamily = AddressFamily.any

@@ -110,10 +110,9 @@ package struct ContentRange: Equatable, Sendable {
       (first, last) = (nil, nil)
     } else {
       let ends = parts[0].split(separator: UInt8(ascii: "-"), omittingEmptySubsequences: false)
-      guard ends.count == 2, let first = position(ends[0]), let last = position(ends[1]),
-        last >= first
+      guard ends.count == 2, let first = position(ends[0]), let last = position(ends[1]), last >= first,
+        last < total ?? .max
       else { return nil }
-      if let total, last >= total { return nil }
       (self.first, self.last) = (first, last)
     }
     self.total = total
