@@ -280,9 +280,8 @@ final class Exchange {
       times: timing.times(at: now), pace: timing.finalPace(at: now))
   }
 
-  /// Begins the next hop: sets up a handle, fresh or reset. The exchange has to outlive the transfer.
-  ///
-  /// These defaults of libcurl are wanted: certificates verified, DNS and TLS sessions cached.
+  /// Begins the next hop: sets up a handle, fresh or reset. These defaults of libcurl are wanted: certificates
+  /// verified, DNS and TLS sessions cached.
   func prepare(_ handle: EasyHandle) -> CURLcode {
     beginHop(handle)
     handle.clearError()
@@ -322,8 +321,7 @@ final class Exchange {
   }
 
   /// The login for this hop's host. libcurl looks it up, but never follows a redirect itself, and forgets it with the
-  /// handle. So no entry's password can go to another host, as it did when libcurl followed (CVE-2024-11053,
-  /// CVE-2025-0167).
+  /// handle: no entry's password can go to another host (see README).
   private func setLogin(_ setup: inout EasyOptions, _ handle: EasyHandle) {
     if isLoginGiven {
       if let user = route.origin.user { setup.string(CURLOPT_USERNAME, user) }

@@ -18,7 +18,6 @@ package final class TransferEngine {
   private var jars: [FetchRequest.ID: CookieJar] = [:]
   private(set) var running: [FetchRequest.ID: Exchange] = [:]
   private var mostRunning = 0
-  /// Seconds that the response to the latest request took to come.
   package private(set) var lastWait = 0.0
   /// Exchanges whose next hop begins at the next wait.
   private var toStart: [Exchange] = []

@@ -21,11 +21,10 @@ package struct URLParts: Sendable {
   /// encoded if it is not UTF-8. nil if it cannot be a file name: empty, `.`, `..`, or with a control character.
   package let lastPathSegment: String?
 
-  /// `scheme://host[:port]/`.
-  let root: String
+  var root: String { origin + "/" }
   package let server: String
   /// The URL for libcurl, without user information and fragment. Contains the query, so it must not be shown.
-  let requestText: String
+  package let requestText: String
   let user: String?
   let password: String?
   package var hasLogin: Bool { (user ?? password) != nil }
@@ -42,15 +41,11 @@ package struct URLParts: Sendable {
     scheme == other.scheme && host == other.host && port == other.port
   }
 
-  /// The target of a redirect (RFC 9110, 10.2.2). User information in it is dropped: a server does not choose
-  /// credentials.
+  /// The target of a redirect (RFC 9110, 10.2.2), or of a reference in this resource (RFC 3986 section 5). User
+  /// information in it is dropped: a server does not choose credentials.
   package func resolving(_ location: String) throws(URLProblem) -> URLParts {
     try URLParts(location, relativeTo: requestText, isPathSecret: isPathSecret)
   }
-
-  /// The URL that a reference in this resource leads to (RFC 3986 section 5), without user information. Contains the
-  /// query, so it must not be shown.
-  package func absolute(_ reference: String) throws(URLProblem) -> String { try resolving(reference).requestText }
 
   /// - Parameter text: characters beyond ASCII get percent-encoded.
   /// - Parameter base: the ``requestText`` that it is relative to; nil for an absolute URL.
@@ -98,7 +93,6 @@ package struct URLParts: Sendable {
     lastPathSegment = Self.fileName(inPath: components.path)
     let shownPort = try handle.part(CURLUPART_PORT, CURLU_NO_DEFAULT_PORT)
     origin = shownPort.map { start + ":" + $0 } ?? start
-    root = origin + "/"
     place = origin + components.path
     guard place.utf8.allSatisfy({ 0x21...0x7e ~= $0 }) else { throw URLProblem(reason: "control character in the URL") }
     if !scheme.isHTTP { try Self.checkNamesFile(components.path) }
