@@ -77,9 +77,9 @@ package enum CookieFile {
 
   private static func lines(_ text: [UInt8]) -> [ArraySlice<UInt8>] {
     let mark: [UInt8] = [0xEF, 0xBB, 0xBF]
-    return text.dropFirst(text.starts(with: mark) ? mark.count : 0)
+    let lines = text.dropFirst(text.starts(with: mark) ? mark.count : 0)
       .split(separator: 0x0A, omittingEmptySubsequences: false)
-      .map { $0.last == 0x0D ? $0.dropLast() : $0 }
+    return lines.map { $0.last == 0x0D ? $0.dropLast() : $0 }
   }
 
   /// - Returns: nil for a comment and a blank line.
