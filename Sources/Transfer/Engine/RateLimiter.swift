@@ -101,20 +101,14 @@ struct RateLimiter {
     for index in pools.indices {
       let sharers = groups.filter { pool(of: $0[0].group) == index }
       let dealt = pools[index].payDebt(from: began, to: now, within: elapsed)
-      var allowances = sharers.map { (allowance: $0[0].allowance.shared ?? 0, isWaiting: Self.isWaiting($0)) }
-      Self.deal(rate: dealt, elapsed: elapsed, to: &allowances)
-      for (group, share) in zip(sharers, allowances) { group[0].allowance.shared = share.allowance }
+      Self.deal(rate: dealt, elapsed: elapsed, to: sharers, \.shared)
     }
     for group in groups {
       guard let rate = rate(of: group[0].group) else { continue }
-      var single = [(allowance: group[0].allowance.own ?? 0, isWaiting: Self.isWaiting(group))]
-      Self.deal(rate: Double(rate), elapsed: elapsed, to: &single)
-      group[0].allowance.own = single[0].allowance
+      Self.deal(rate: Double(rate), elapsed: elapsed, to: [group], \.own)
     }
     return true
   }
-
-  private static func isWaiting(_ group: [Member]) -> Bool { group.contains(where: \.isPaused) }
 
   /// What the limits let through of one fetch of each group, in bytes per second; nil without a limit.
   func shares(of members: [Member]) -> [ObjectIdentifier: Double?] {
@@ -161,22 +155,20 @@ extension RateLimiter {
   /// Shares that an idle fetch may save up; the others get the rest.
   private static let savedShares = 2.0
 
-  /// Deals out a common rate: an equal share to each, and what a slow one cannot use to those that wait. Pure.
-  /// - Parameter allowances: the allowance of each, and whether it waits for one.
-  static func deal(rate: Double, elapsed: Milliseconds, to allowances: inout [(allowance: Double, isWaiting: Bool)]) {
-    guard !allowances.isEmpty else { return }
-    let share = rate * Double(elapsed) / 1000 / Double(allowances.count)
+  /// Deals out a common rate: an equal share to each group, and what a slow one cannot use to those that wait.
+  static func deal(
+    rate: Double, elapsed: Milliseconds, to groups: [[Member]], _ kind: ReferenceWritableKeyPath<RateAllowance, Double?>
+  ) {
+    let share = rate * Double(elapsed) / 1000 / Double(groups.count)
+    let most = share * savedShares
     var left = 0.0
-    for index in allowances.indices {
-      allowances[index].allowance += share
-      let most = share * savedShares
-      if allowances[index].allowance > most {
-        left += allowances[index].allowance - most
-        allowances[index].allowance = most
-      }
+    for group in groups {
+      let allowance = (group[0].allowance[keyPath: kind] ?? 0) + share
+      left += max(0, allowance - most)
+      group[0].allowance[keyPath: kind] = min(allowance, most)
     }
-    let waiting = allowances.indices.filter { allowances[$0].isWaiting }
-    for index in waiting { allowances[index].allowance += left / Double(waiting.count) }
+    let waiting = groups.filter { $0.contains(where: \.isPaused) }
+    for group in waiting { group[0].allowance[keyPath: kind]? += left / Double(waiting.count) }
   }
 }
 

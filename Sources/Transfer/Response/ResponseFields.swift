@@ -76,13 +76,8 @@ package struct ContentDisposition: Equatable, Sendable {
   }
 }
 
-/// A `Content-Range` field with the unit `bytes` (RFC 9110, 14.4).
-///
-/// | field | first | last | total |
-/// |---|---|---|---|
-/// | `bytes 0-99/100` | 0 | 99 | 100 |
-/// | `bytes 0-99/*` | 0 | 99 | unknown |
-/// | `bytes */100` (with status 416) | none | none | 100 |
+/// A `Content-Range` field with the unit `bytes` (RFC 9110, 14.4): `bytes 0-99/100`, `bytes 0-99/*` or, with status
+/// 416, `bytes */100`.
 package struct ContentRange: Equatable, Sendable {
   /// First byte of the range, counted from 0; nil for an unsatisfied range.
   package let first: UInt64?
@@ -119,13 +114,8 @@ package struct ContentRange: Equatable, Sendable {
   }
 }
 
-/// The three date formats of HTTP (RFC 9110, 5.6.7), as seconds since 1970-01-01T00:00:00Z.
-///
-/// | format | example |
-/// |---|---|
-/// | IMF-fixdate | `Sun, 06 Nov 1994 08:49:37 GMT` |
-/// | rfc850-date, obsolete | `Sunday, 06-Nov-94 08:49:37 GMT` |
-/// | asctime-date, obsolete | `Sun Nov  6 08:49:37 1994` |
+/// The three date formats of HTTP (RFC 9110, 5.6.7), as seconds since 1970-01-01T00:00:00Z: IMF-fixdate, such as
+/// `Sun, 06 Nov 1994 08:49:37 GMT`, and the obsolete `Sunday, 06-Nov-94 08:49:37 GMT` and `Sun Nov  6 08:49:37 1994`.
 ///
 /// curl_getdate(3) would read these too, but also `1994` and `next week`; a date decides here whether data may
 /// be joined, so only the grammar counts. The name of the weekday is not compared with the date.

@@ -22,14 +22,11 @@ private struct Dealing {
   mutating func run(seconds: Double) {
     let interval = Double(RateLimiter.interval) / 1000
     for _ in 0..<Int(seconds / interval) {
-      var shared = takers.map { (allowance: $0.allowance.shared ?? 0, isWaiting: $0.isWaiting) }
-      RateLimiter.deal(rate: rate, elapsed: RateLimiter.interval, to: &shared)
+      let groups = takers.map { [RateLimiter.Member(allowance: $0.allowance, group: nil, isPaused: $0.isWaiting)] }
+      RateLimiter.deal(rate: rate, elapsed: RateLimiter.interval, to: groups, \.shared)
       for index in takers.indices {
-        takers[index].allowance.shared = shared[index].allowance
         if let own = takers[index].own {
-          var single = [(allowance: takers[index].allowance.own ?? 0, isWaiting: takers[index].isWaiting)]
-          RateLimiter.deal(rate: own, elapsed: RateLimiter.interval, to: &single)
-          takers[index].allowance.own = single[0].allowance
+          RateLimiter.deal(rate: own, elapsed: RateLimiter.interval, to: [groups[index]], \.own)
         }
         takers[index].receive(interval)
       }
@@ -69,7 +66,7 @@ extension Dealing.Taker {
   @Test(arguments: [1, 2, 3, 8, 50], [1e5, 1e6, 1e7, 1e9])
   func `all together get the rate, in equal shares`(count: Int, rate: Double) {
     var dealing = Dealing(rate: rate)
-    dealing.takers = Array(repeating: .init(supply: 1e10), count: count)
+    dealing.takers = (0..<count).map { _ in .init(supply: 1e10) }
     // Connections that bring more at a time than an interval's share pay it back.
     dealing.run(seconds: 10)
     // At a low rate, a piece is a large part of what one gets.
