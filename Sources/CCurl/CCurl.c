@@ -56,7 +56,6 @@ HIDDEN CURLcode curl_easy_pause(CURL *easy, int bits) { return library.easy_paus
 HIDDEN void curl_easy_reset(CURL *easy) { library.easy_reset(easy); }
 HIDDEN const char *curl_easy_strerror(CURLcode code) { return library.easy_strerror(code); }
 HIDDEN void curl_free(void *memory) { library.free(memory); }
-HIDDEN CURLcode curl_global_init(long flags) { return library.global_init(flags); }
 HIDDEN CURLMcode curl_multi_add_handle(CURLM *multi, CURL *easy) { return library.multi_add_handle(multi, easy); }
 HIDDEN CURLMcode curl_multi_cleanup(CURLM *multi) { return library.multi_cleanup(multi); }
 HIDDEN CURLMsg *curl_multi_info_read(CURLM *multi, int *left) { return library.multi_info_read(multi, left); }
@@ -83,6 +82,8 @@ HIDDEN const char *curl_url_strerror(CURLUcode code) { return library.url_strerr
 CURLUcode ccurl_url_get(CURLU *handle, CURLUPart part, char **text, unsigned flags) {
   return library.url_get(handle, part, text, flags);
 }
+
+CURLcode ccurl_global_init(void) { return library.global_init(CURL_GLOBAL_DEFAULT); }
 
 CURLMcode ccurl_keep_connections(CURLM *multi, long most) {
   return library.multi_setopt(multi, CURLMOPT_MAXCONNECTS, most);

@@ -305,6 +305,7 @@ final class Exchange {
     // Empty: none, whatever the environment says.
     setup.string(CURLOPT_PROXY, proxy?.text ?? "")
     setup.string(CURLOPT_NOPROXY, "")
+    setup.long(CURLOPT_SUPPRESS_CONNECT_HEADERS, 1)
   }
 
   private var isLoginGiven: Bool { route.withCredentials && route.origin.hasLogin }
@@ -408,7 +409,6 @@ final class Exchange {
     setup.long(CURLOPT_HTTPAUTH, (login ?? .atOnce).schemes)
     // What a server said of Digest is not for the next transfer.
     if login == .whenAsked { handle.hasOwnSecrets = true }
-    setup.long(CURLOPT_SUPPRESS_CONNECT_HEADERS, 1)
     setCookies(&setup, handle)
     setup.list(CURLOPT_HTTPHEADER, handle.list(request.headerLines(withCredentials: route.withCredentials)))
     if let page = request.referer.flatMap({ try? URLParts($0) }), let referer = route.referer(page) {
@@ -433,7 +433,6 @@ final class Exchange {
     setup.set { ccurl_set_offset($0, CURLOPT_RESUME_FROM_LARGE, start) }
     // Without a tunnel an HTTP proxy would answer in HTTP.
     setup.long(CURLOPT_HTTPPROXYTUNNEL, 1)
-    setup.long(CURLOPT_SUPPRESS_CONNECT_HEADERS, 1)
     guard url.scheme.channel == .ssh else { return }
     // Without a file of known hosts libcurl trusts every host.
     guard let home = getenv("HOME") else {

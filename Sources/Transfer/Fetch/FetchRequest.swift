@@ -99,12 +99,7 @@ extension FetchRequest {
 
 /// A byte of a token (RFC 9110, 5.6.2).
 func isTokenByte(_ byte: UInt8) -> Bool {
-  switch byte {
-  case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-    UInt8(ascii: "a")...UInt8(ascii: "z"):
-    true
-  default: "!#$%&'*+-.^_`|~".utf8.contains(byte)
-  }
+  isDigit(byte) || isLowerCase(lowercasedASCII(byte)) || "!#$%&'*+-.^_`|~".utf8.contains(byte)
 }
 
 /// The least rate of a server; a slower transfer counts as stalled.

@@ -310,5 +310,5 @@ extension ResponseHead {
 private func skipBlanks(_ rest: inout ArraySlice<UInt8>) { rest = rest.drop(while: isBlank) }
 
 private func isBase64(_ byte: UInt8) -> Bool {
-  isLowerCase(byte) || isDigit(byte) || UInt8(ascii: "A")...UInt8(ascii: "Z") ~= byte || "+/=".utf8.contains(byte)
+  isDigit(byte) || isLowerCase(lowercasedASCII(byte)) || "+/=".utf8.contains(byte)
 }
