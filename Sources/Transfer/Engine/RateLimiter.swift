@@ -45,8 +45,7 @@ struct RateLimiter {
 
   var sharedRates: [SharedRate] { pools.map(\.rate) }
 
-  /// - Parameter rate: in bytes per second; nil for no limit.
-  /// - Parameter rateClass: nil for a group that is no more.
+  /// As ``TransferEngine/limit(group:to:of:)``.
   mutating func limit(_ group: FetchRequest.ID, to rate: UInt64?, of rateClass: Int?) {
     groups[group] = rateClass.map { (rate, $0) }
   }
@@ -144,8 +143,8 @@ final class RateAllowance {
   var isExhausted: Bool { (shared ?? 1) <= 0 || (own ?? 1) <= 0 }
 
   func take(_ bytes: Int) {
-    if let shared { self.shared = shared - Double(bytes) }
-    if let own { self.own = own - Double(bytes) }
+    shared? -= Double(bytes)
+    own? -= Double(bytes)
   }
 }
 
