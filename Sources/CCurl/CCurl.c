@@ -56,7 +56,6 @@ HIDDEN CURLcode curl_easy_pause(CURL *easy, int bits) { return library.easy_paus
 HIDDEN void curl_easy_reset(CURL *easy) { library.easy_reset(easy); }
 HIDDEN const char *curl_easy_strerror(CURLcode code) { return library.easy_strerror(code); }
 HIDDEN void curl_free(void *memory) { library.free(memory); }
-HIDDEN CURLcode curl_global_init(long flags) { return library.global_init(flags); }
 HIDDEN CURLMcode curl_multi_add_handle(CURLM *multi, CURL *easy) { return library.multi_add_handle(multi, easy); }
 HIDDEN CURLMcode curl_multi_cleanup(CURLM *multi) { return library.multi_cleanup(multi); }
 HIDDEN CURLMsg *curl_multi_info_read(CURLM *multi, int *left) { return library.multi_info_read(multi, left); }
@@ -84,6 +83,8 @@ CURLUcode ccurl_url_get(CURLU *handle, CURLUPart part, char **text, unsigned fla
   return library.url_get(handle, part, text, flags);
 }
 
+CURLcode ccurl_global_init(void) { return library.global_init(CURL_GLOBAL_DEFAULT); }
+
 CURLMcode ccurl_keep_connections(CURLM *multi, long most) {
   return library.multi_setopt(multi, CURLMOPT_MAXCONNECTS, most);
 }
@@ -98,45 +99,35 @@ CURLSH *ccurl_share_cookies(void) {
 }
 void ccurl_share_cleanup(CURLSH *share) { library.share_cleanup(share); }
 
-CURLcode ccurl_set_long(CURL *easy, CURLoption option, long value) { return library.easy_setopt(easy, option, value); }
-CURLcode ccurl_set_offset(CURL *easy, CURLoption option, curl_off_t value) {
-  return library.easy_setopt(easy, option, value);
-}
-CURLcode ccurl_set_string(CURL *easy, CURLoption option, const char *value) {
-  return library.easy_setopt(easy, option, value);
-}
-CURLcode ccurl_set_pointer(CURL *easy, CURLoption option, void *value) {
-  return library.easy_setopt(easy, option, value);
-}
-CURLcode ccurl_set_list(CURL *easy, CURLoption option, struct curl_slist *list) {
-  return library.easy_setopt(easy, option, list);
-}
-CURLcode ccurl_set_receiver(CURL *easy, CURLoption option, curl_write_callback function) {
-  return library.easy_setopt(easy, option, function);
-}
-CURLcode ccurl_set_debug_receiver(CURL *easy, curl_debug_callback function) {
-  return library.easy_setopt(easy, CURLOPT_DEBUGFUNCTION, function);
-}
-CURLcode ccurl_set_prerequest(CURL *easy, curl_prereq_callback function) {
-  return library.easy_setopt(easy, CURLOPT_PREREQFUNCTION, function);
-}
-CURLcode ccurl_set_progress(CURL *easy, curl_xferinfo_callback function) {
-  return library.easy_setopt(easy, CURLOPT_XFERINFOFUNCTION, function);
-}
-CURLcode ccurl_set_open_socket(CURL *easy, curl_opensocket_callback function) {
-  return library.easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, function);
-}
-CURLcode ccurl_set_close_socket(CURL *easy, curl_closesocket_callback function) {
-  return library.easy_setopt(easy, CURLOPT_CLOSESOCKETFUNCTION, function);
-}
+// Each fixes the type of the argument that curl_easy_setopt(3) or curl_easy_getinfo(3) takes.
+#define SET(name, type) \
+  CURLcode ccurl_set_##name(CURL *easy, CURLoption option, type value) { \
+    return library.easy_setopt(easy, option, value); \
+  }
+#define SET_FUNCTION(name, option, type) \
+  CURLcode ccurl_set_##name(CURL *easy, type function) { return library.easy_setopt(easy, option, function); }
+#define GET(name, type) \
+  CURLcode ccurl_get_##name(CURL *easy, CURLINFO info, type *value) { return library.easy_getinfo(easy, info, value); }
+
+SET(long, long)
+SET(offset, curl_off_t)
+SET(string, const char *)
+SET(pointer, void *)
+SET(list, struct curl_slist *)
+SET(receiver, curl_write_callback)
+SET_FUNCTION(debug_receiver, CURLOPT_DEBUGFUNCTION, curl_debug_callback)
+SET_FUNCTION(prerequest, CURLOPT_PREREQFUNCTION, curl_prereq_callback)
+SET_FUNCTION(progress, CURLOPT_XFERINFOFUNCTION, curl_xferinfo_callback)
+SET_FUNCTION(open_socket, CURLOPT_OPENSOCKETFUNCTION, curl_opensocket_callback)
+SET_FUNCTION(close_socket, CURLOPT_CLOSESOCKETFUNCTION, curl_closesocket_callback)
+GET(long, long)
+GET(offset, curl_off_t)
+GET(pointer, void *)
+
 int ccurl_socket(int family, int type, int protocol) {
   return (int)syscall(SYS_socket, (long)family, (long)(type | SOCK_CLOEXEC), (long)protocol);
 }
-CURLcode ccurl_get_long(CURL *easy, CURLINFO info, long *value) { return library.easy_getinfo(easy, info, value); }
-CURLcode ccurl_get_offset(CURL *easy, CURLINFO info, curl_off_t *value) {
-  return library.easy_getinfo(easy, info, value);
-}
-CURLcode ccurl_get_pointer(CURL *easy, CURLINFO info, void **value) { return library.easy_getinfo(easy, info, value); }
+
 int ccurl_parse_time(const char *text, const char *format, struct tm *parts) {
   return strptime(text, format, parts) != NULL;
 }

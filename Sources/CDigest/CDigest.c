@@ -94,56 +94,7 @@ int spoolrun_digest_is_available(int kind) {
 
 DLOPEN_NOTE("blake2b", "BLAKE2b", "recommended", LIBB2);
 
-// MARK: all digests
-
-static const struct nettle_hash *hash_of(int kind) {
-  switch (kind) {
-  case SPOOLRUN_MD5: return &nettle_md5;
-  case SPOOLRUN_SHA1: return &nettle_sha1;
-  case SPOOLRUN_SHA256: return &nettle_sha256;
-  case SPOOLRUN_SHA3_256: return &nettle_sha3_256;
-  default: return &nettle_sha512;
-  }
-}
-
-void spoolrun_digest_init(struct spoolrun_digest *digest, int kind) {
-  memset(digest, 0, sizeof *digest);
-  digest->kind = kind;
-  if (crc_of(kind)) return;
-  if (kind == SPOOLRUN_BLAKE2B) {
-    if (spoolrun_digest_is_available(kind)) blake2b_calls.init((blake2b_state *)digest->context, BLAKE2B_OUTBYTES);
-  }
-  else hash_of(kind)->init(digest->context);
-}
-
-void spoolrun_digest_update(struct spoolrun_digest *digest, size_t count, const void *bytes) {
-  struct crc *crc = crc_of(digest->kind);
-  if (crc) digest->context[0] = update_crc(crc, digest->context[0], count, bytes);
-  else if (digest->kind == SPOOLRUN_BLAKE2B) {
-    if (spoolrun_digest_is_available(digest->kind))
-      blake2b_calls.update((blake2b_state *)digest->context, bytes, count);
-  }
-  else hash_of(digest->kind)->update(digest->context, count, bytes);
-}
-
-static uint8_t *put(uint8_t *to, uint64_t word, size_t size);
-
-size_t spoolrun_digest_value(const struct spoolrun_digest *digest, uint8_t *value) {
-  struct spoolrun_digest copy = *digest;
-  if (crc_of(digest->kind)) {
-    size_t size = digest->kind == SPOOLRUN_CRC32C ? 4 : 8;
-    put(value, digest->context[0], size);
-    return size;
-  }
-  if (digest->kind == SPOOLRUN_BLAKE2B) {
-    if (!spoolrun_digest_is_available(digest->kind)) return 0;
-    blake2b_calls.final((blake2b_state *)copy.context, value, BLAKE2B_OUTBYTES);
-    return BLAKE2B_OUTBYTES;
-  }
-  const struct nettle_hash *hash = hash_of(digest->kind);
-  hash->digest(copy.context, hash->digest_size, value);
-  return hash->digest_size;
-}
+// MARK: states
 
 static uint8_t *put(uint8_t *to, uint64_t word, size_t size) {
   for (size_t i = 0; i < size; i++) to[i] = (uint8_t)(word >> 8 * (size - 1 - i));
@@ -238,33 +189,73 @@ static int restore_blake2b(void *context, uint64_t length, size_t count, const u
   return 1;
 }
 
-size_t spoolrun_digest_save(const struct spoolrun_digest *digest, uint64_t length, uint8_t *state) {
-  switch (digest->kind) {
-  case SPOOLRUN_MD5: return save_md5(digest->context, length, state);
-  case SPOOLRUN_SHA1: return save_sha1(digest->context, length, state);
-  case SPOOLRUN_SHA256: return save_sha256(digest->context, length, state);
-  case SPOOLRUN_SHA512: return save_sha512(digest->context, length, state);
-  case SPOOLRUN_SHA3_256: return save_sha3_256(digest->context, length, state);
-  case SPOOLRUN_BLAKE2B: return save_blake2b(digest->context, length, state);
-  default: return spoolrun_digest_value(digest, state);
+// MARK: all digests
+
+/// The library's functions, and what reads and writes its context; nothing for a CRC.
+static const struct {
+  const struct nettle_hash *hash;
+  size_t (*save)(const void *context, uint64_t length, uint8_t *state);
+  int (*restore)(void *context, uint64_t length, size_t count, const uint8_t *state);
+} kinds[] = {
+    [SPOOLRUN_MD5] = {&nettle_md5, save_md5, restore_md5},
+    [SPOOLRUN_SHA1] = {&nettle_sha1, save_sha1, restore_sha1},
+    [SPOOLRUN_SHA256] = {&nettle_sha256, save_sha256, restore_sha256},
+    [SPOOLRUN_SHA512] = {&nettle_sha512, save_sha512, restore_sha512},
+    [SPOOLRUN_SHA3_256] = {&nettle_sha3_256, save_sha3_256, restore_sha3_256},
+    [SPOOLRUN_BLAKE2B] = {NULL, save_blake2b, restore_blake2b},
+    [SPOOLRUN_CRC32C] = {NULL, NULL, NULL},
+    [SPOOLRUN_CRC64NVME] = {NULL, NULL, NULL},
+};
+
+void spoolrun_digest_init(struct spoolrun_digest *digest, int kind) {
+  memset(digest, 0, sizeof *digest);
+  digest->kind = kind;
+  if (crc_of(kind)) return;
+  if (kind == SPOOLRUN_BLAKE2B) {
+    if (spoolrun_digest_is_available(kind)) blake2b_calls.init((blake2b_state *)digest->context, BLAKE2B_OUTBYTES);
   }
+  else kinds[kind].hash->init(digest->context);
+}
+
+void spoolrun_digest_update(struct spoolrun_digest *digest, size_t count, const void *bytes) {
+  struct crc *crc = crc_of(digest->kind);
+  if (crc) digest->context[0] = update_crc(crc, digest->context[0], count, bytes);
+  else if (digest->kind == SPOOLRUN_BLAKE2B) {
+    if (spoolrun_digest_is_available(digest->kind))
+      blake2b_calls.update((blake2b_state *)digest->context, bytes, count);
+  }
+  else kinds[digest->kind].hash->update(digest->context, count, bytes);
+}
+
+size_t spoolrun_digest_value(const struct spoolrun_digest *digest, uint8_t *value) {
+  struct spoolrun_digest copy = *digest;
+  if (crc_of(digest->kind)) {
+    size_t size = digest->kind == SPOOLRUN_CRC32C ? 4 : 8;
+    put(value, digest->context[0], size);
+    return size;
+  }
+  if (digest->kind == SPOOLRUN_BLAKE2B) {
+    if (!spoolrun_digest_is_available(digest->kind)) return 0;
+    blake2b_calls.final((blake2b_state *)copy.context, value, BLAKE2B_OUTBYTES);
+    return BLAKE2B_OUTBYTES;
+  }
+  const struct nettle_hash *hash = kinds[digest->kind].hash;
+  hash->digest(copy.context, hash->digest_size, value);
+  return hash->digest_size;
+}
+
+size_t spoolrun_digest_save(const struct spoolrun_digest *digest, uint64_t length, uint8_t *state) {
+  if (crc_of(digest->kind)) return spoolrun_digest_value(digest, state);
+  return kinds[digest->kind].save(digest->context, length, state);
 }
 
 int spoolrun_digest_restore(
     struct spoolrun_digest *digest, int kind, uint64_t length, size_t count, const uint8_t *state) {
   spoolrun_digest_init(digest, kind);
-  switch (kind) {
-  case SPOOLRUN_MD5: return restore_md5(digest->context, length, count, state);
-  case SPOOLRUN_SHA1: return restore_sha1(digest->context, length, count, state);
-  case SPOOLRUN_SHA256: return restore_sha256(digest->context, length, count, state);
-  case SPOOLRUN_SHA512: return restore_sha512(digest->context, length, count, state);
-  case SPOOLRUN_SHA3_256: return restore_sha3_256(digest->context, length, count, state);
-  case SPOOLRUN_BLAKE2B: return restore_blake2b(digest->context, length, count, state);
-  default:
-    if (count != (kind == SPOOLRUN_CRC32C ? 4 : 8)) return 0;
-    get(state, &digest->context[0], count);
-    return 1;
-  }
+  if (!crc_of(kind)) return kinds[kind].restore(digest->context, length, count, state);
+  if (count != (kind == SPOOLRUN_CRC32C ? 4 : 8)) return 0;
+  get(state, &digest->context[0], count);
+  return 1;
 }
 
 size_t spoolrun_base64(size_t count, const char *text, size_t capacity, uint8_t *bytes) {

@@ -37,11 +37,11 @@ int spoolrun_sem_wait(void *semaphore, const struct timespec *until) {
 }
 
 int spoolrun_openat_beneath(int directory, const char *path, int flags, unsigned int mode) {
-  struct open_how how;
-  memset(&how, 0, sizeof how);
-  how.flags = (uint64_t)flags;
-  how.mode = mode;
-  how.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS;
+  struct open_how how = {
+      .flags = (uint64_t)flags,
+      .mode = mode,
+      .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS,
+  };
   return (int)syscall(SYS_openat2, directory, path, &how, sizeof how);
 }
 
@@ -97,14 +97,13 @@ int spoolrun_status_of_server(int directory, const char *path, struct stat *stat
   struct statx found;
   unsigned wanted = STATX_TYPE | STATX_INO | STATX_SIZE | STATX_MTIME | STATX_CTIME;
   if (statx(directory, path, AT_SYMLINK_NOFOLLOW | AT_STATX_FORCE_SYNC, wanted, &found) < 0) return -1;
-  memset(status, 0, sizeof *status);
-  status->st_mode = found.stx_mode;
-  status->st_ino = found.stx_ino;
-  status->st_size = (off_t)found.stx_size;
-  status->st_mtim.tv_sec = found.stx_mtime.tv_sec;
-  status->st_mtim.tv_nsec = found.stx_mtime.tv_nsec;
-  status->st_ctim.tv_sec = found.stx_ctime.tv_sec;
-  status->st_ctim.tv_nsec = found.stx_ctime.tv_nsec;
+  *status = (struct stat){
+      .st_mode = found.stx_mode,
+      .st_ino = found.stx_ino,
+      .st_size = (off_t)found.stx_size,
+      .st_mtim = {.tv_sec = found.stx_mtime.tv_sec, .tv_nsec = found.stx_mtime.tv_nsec},
+      .st_ctim = {.tv_sec = found.stx_ctime.tv_sec, .tv_nsec = found.stx_ctime.tv_nsec},
+  };
   return 0;
 }
 
@@ -125,13 +124,6 @@ int spoolrun_is_cached(int descriptor, int64_t offset, int64_t length) {
   }
   free(pages);
   return result;
-}
-
-int spoolrun_touch(int descriptor) { return futimens(descriptor, NULL); }
-
-int spoolrun_set_times(int descriptor, int64_t seconds, long nanoseconds) {
-  struct timespec time = {.tv_sec = seconds, .tv_nsec = nanoseconds}, times[2] = {time, time};
-  return futimens(descriptor, times);
 }
 
 static int is_ignored(int signal) {
@@ -256,8 +248,6 @@ void spoolrun_keep_freed_memory(void) {
   mallopt(M_MMAP_THRESHOLD, 1 << 20);
   mallopt(M_TRIM_THRESHOLD, 32 << 20);
 }
-
-int spoolrun_eventfd(void) { return eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK); }
 
 int spoolrun_network_events(void) {
   int descriptor = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_ROUTE);

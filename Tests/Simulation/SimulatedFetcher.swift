@@ -43,8 +43,8 @@ final class SimulatedFetcher: Fetcher {
   private var now: Int64 { Host.current.milliseconds() }
 
   func fetch(_ request: FetchRequest, into sink: any FetchSink) async -> FetchResult {
-    let url: URLParts
-    do throws(TransferFailure) { url = try request.checked(allowing: [.http]) } catch {
+    let url = request.url
+    do throws(TransferFailure) { try request.check(allowing: [.http]) } catch {
       return FetchResult(end: .failed(error))
     }
     if process.isDead { return FetchResult(end: failure(.cut, url)) }

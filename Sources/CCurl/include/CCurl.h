@@ -20,6 +20,9 @@
 /// has returned NULL. Functions of curl.h that are not in CCurl.c do not link. Not thread-safe.
 const char *ccurl_load(void);
 
+/// curl_global_init(3) with CURL_GLOBAL_DEFAULT, a macro with casts, which Swift does not import.
+CURLcode ccurl_global_init(void);
+
 /// The most connections that stay open (CURLMOPT_MAXCONNECTS(3)).
 CURLMcode ccurl_keep_connections(CURLM *multi, long most);
 
@@ -67,8 +70,5 @@ int ccurl_parse_time(const char *text, const char *format, struct tm *parts);
 static inline CURLcode ccurl_message_result(const CURLMsg *message) {
   return message->data.result;
 }
-
-/// Swift does not import macros with casts.
-static inline long ccurl_global_default(void) { return CURL_GLOBAL_DEFAULT; }
 
 #endif

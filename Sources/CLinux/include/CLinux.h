@@ -1,5 +1,5 @@
-// Linux calls that Swift's Glibc module lacks (flock, eventfd, signalfd, utimensat's constants) or cannot import
-// because they are variadic (syscall, fcntl with F_SETLEASE, ioctl).
+// Linux calls that Swift's Glibc module lacks (flock, eventfd, signalfd) or cannot import because they are variadic
+// (syscall, fcntl with F_SETLEASE, ioctl).
 #ifndef CLINUX_H
 #define CLINUX_H
 
@@ -63,12 +63,6 @@ int spoolrun_status_of_server(int directory, const char *path, struct stat *stat
 
 /// mincore(2): 1 if all pages of these bytes of the file are in the page cache, 0 if one is not; -1 with errno.
 int spoolrun_is_cached(int descriptor, int64_t offset, int64_t length);
-
-/// utimensat(2) with UTIME_NOW for both times of an open file: the file system's clock, not this host's.
-int spoolrun_touch(int descriptor);
-
-/// futimens(2): access and modification time, since the epoch.
-int spoolrun_set_times(int descriptor, int64_t seconds, long nanoseconds);
 
 /// Keeps all signals from this thread.
 void spoolrun_block_signals(void);
@@ -139,8 +133,5 @@ void spoolrun_keep_freed_memory(void);
 /// Sends `message` to a datagram socket as sd_notify(3) does, without waiting. `name` is a path, or `@` and an abstract
 /// name (unix(7)). 0, or -errno: -EAGAIN if the receiver is behind.
 int spoolrun_notify(const char *name, const char *message);
-
-/// An eventfd(2), close-on-exec and non-blocking.
-int spoolrun_eventfd(void);
 
 #endif

@@ -134,11 +134,12 @@ class Kernel: @unchecked Sendable {
   func setDirect(_ file: Int32) -> Int32 { spoolrun_set_direct(file) }
   /// close(2) of a dup(2).
   func closeCopy(_ file: Int32) -> Int32 { spoolrun_close_copy(file) }
-  /// futimens(2) with UTIME_NOW for both times.
-  func touch(_ file: Int32) -> Int32 { spoolrun_touch(file) }
+  /// futimens(2) with the file system's clock, not this host's, for both times.
+  func touch(_ file: Int32) -> Int32 { futimens(file, nil) }
   /// futimens(2), both times.
   func setTimes(_ file: Int32, _ seconds: Int64, _ nanoseconds: Int) -> Int32 {
-    spoolrun_set_times(file, seconds, nanoseconds)
+    let time = timespec(tv_sec: time_t(seconds), tv_nsec: nanoseconds)
+    return futimens(file, [time, time])
   }
   func setPermissions(_ file: Int32, _ mode: mode_t) -> Int32 { fchmod(file, mode) }
   /// fstatfs(2), f_type.

@@ -135,7 +135,7 @@ internal import Transfer
     let sink = ChunkSink(data, window, request, plan: plan, mirror: source.mirror)
     var fetch = template
     fetch.id += UInt64(connection)
-    fetch.ask(for: source.mirror.url, source.mirror.parts)
+    fetch.url = source.mirror.parts
     fetch.headers = data.request.headers(for: source.mirror.parts)
     fetch.pace = paces[connection]
     (fetch.rangeStart, fetch.rangeEnd, fetch.ifRange) = (plan.offset, plan.last, plan.ifRange)

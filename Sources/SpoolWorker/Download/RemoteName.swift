@@ -40,7 +40,7 @@ package import Transfer
     let parts: URLParts
     do throws(URLProblem) { parts = try URLParts(url) } catch { throw Failure(.malformed, "url: \(error.reason)") }
     var fetch = FetchRequest(
-      id: 1, url: url, headers: request.headers(for: parts), idleTimeoutSeconds: request.idleTimeout)
+      id: 1, url: parts, headers: request.headers(for: parts), idleTimeoutSeconds: request.idleTimeout)
     (fetch.userAgent, fetch.referer) = (request.userAgent, request.referer)
     (fetch.totalTimeoutSeconds, fetch.wantsHeadOnly) = (Self.limit, true)
     var answer = await answer(to: fetch, parts)

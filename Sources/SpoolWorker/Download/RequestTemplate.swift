@@ -52,12 +52,10 @@ extension FetchRequest {
   /// What all requests of a job to this mirror have in common.
   init(_ mirror: MirrorURL, _ request: JobRequest, id: UInt64) {
     self.init(
-      id: id, url: mirror.url, headers: request.headers(for: mirror.parts), idleTimeoutSeconds: request.idleTimeout)
+      id: id, url: mirror.parts, headers: request.headers(for: mirror.parts), idleTimeoutSeconds: request.idleTimeout)
     floor = request.effectiveMinimumRate.map { RateFloor(bytesPerSecond: $0.bytesPerSecond, seconds: $0.seconds) }
     (totalTimeoutSeconds, group) = (request.totalTimeout, id)
     (userAgent, referer) = (request.userAgent, request.referer)
-    ask(for: mirror.url, mirror.parts)
-    isPathSecret = mirror.parts.isPathSecret
     needsEncryptionForLogin = request.isOffered
   }
 

@@ -26,7 +26,7 @@ protocol LoopSurroundings: AnyObject {
 ///
 /// `@unchecked Sendable`: ``ring()`` only uses the descriptor. Everything else is used on the loop's thread.
 final class LinuxSurroundings: LoopSurroundings, @unchecked Sendable {
-  private let wakeDescriptor = spoolrun_eventfd()
+  private let wakeDescriptor = eventfd(0, Int32(EFD_CLOEXEC | EFD_NONBLOCK))
   private var engine: TransferEngine?
 
   func wait(milliseconds: Int32, descriptors: [Int32]) -> [Int32] {

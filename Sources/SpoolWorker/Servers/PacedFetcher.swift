@@ -12,14 +12,11 @@ final class PacedFetcher: Fetcher {
   var lastWait: Double { engine.lastWait }
 
   func fetch(_ request: FetchRequest, into sink: any FetchSink) async -> FetchResult {
-    // A URL that cannot be read is the engine's to refuse.
-    if let server = (request.parts ?? (try? URLParts(request.url)))?.server {
-      while let due = turn(server) {
-        // The loop may pause beyond that time.
-        WorkerLoop.executor.wakeUp()
-        let isWanted = await withCheckedContinuation { held[request.id] = (due, $0) }
-        guard isWanted else { return .unbegun }
-      }
+    while let due = turn(request.url.server) {
+      // The loop may pause beyond that time.
+      WorkerLoop.executor.wakeUp()
+      let isWanted = await withCheckedContinuation { held[request.id] = (due, $0) }
+      guard isWanted else { return .unbegun }
     }
     return await engine.fetch(request, into: sink)
   }

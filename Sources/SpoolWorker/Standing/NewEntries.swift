@@ -262,7 +262,7 @@ struct OfferedFile: Equatable, Sendable {
     for url in urls {
       for list in lists {
         do throws(URLProblem) {
-          let absolute = try list.absolute(url)
+          let absolute = try list.resolving(url).requestText
           if known.insert(absolute.exact).inserted { found.append(absolute) }
         } catch {
           // Others than those that a worker knows are left out, such as magnet links.

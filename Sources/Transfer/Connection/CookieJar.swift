@@ -50,21 +50,17 @@ package enum CookieFile {
   package struct Problem: Error, Equatable {
     package let reason: String
     /// From 1.
-    package fileprivate(set) var line = 0
-
-    fileprivate init(reason: String) { self.reason = reason }
+    package var line = 0
   }
 
   /// Looks at each line of the file's contents.
   package static func hasCookies(_ text: [UInt8]) throws(Problem) -> Bool {
     var hasAny = false
-    for (number, line) in numbered(text) {
+    for (index, line) in lines(text).enumerated() {
       do throws(Problem) {
         if try cookie(line) != nil { hasAny = true }
       } catch {
-        var problem = error
-        problem.line = number
-        throw problem
+        throw Problem(reason: error.reason, line: index + 1)
       }
     }
     return hasAny
@@ -74,22 +70,22 @@ package enum CookieFile {
   /// empty, or before 1970, without a word.
   static func cookies(in text: [UInt8]) -> [[UInt8]] {
     // Lines that are none were refused when the file was looked at; it may have changed since.
-    numbered(text).compactMap { _, line in
+    lines(text).compactMap { line in
       do throws(Problem) { return try cookie(line) } catch { return nil }
     }
   }
 
-  private static func numbered(_ text: [UInt8]) -> [(Int, ArraySlice<UInt8>)] {
+  private static func lines(_ text: [UInt8]) -> [ArraySlice<UInt8>] {
     let mark: [UInt8] = [0xEF, 0xBB, 0xBF]
     let lines = text.dropFirst(text.starts(with: mark) ? mark.count : 0)
       .split(separator: 0x0A, omittingEmptySubsequences: false)
-    return lines.enumerated().map { ($0 + 1, $1.last == 0x0D ? $1.dropLast() : $1) }
+    return lines.map { $0.last == 0x0D ? $0.dropLast() : $0 }
   }
 
   /// - Returns: nil for a comment and a blank line.
   private static func cookie(_ line: ArraySlice<UInt8>) throws(Problem) -> [UInt8]? {
     let isComment = line.first == UInt8(ascii: "#") && !line.starts(with: "#HttpOnly_".utf8)
-    if isComment || line.allSatisfy({ $0 == 0x20 || $0 == 0x09 }) { return nil }
+    if isComment || line.allSatisfy(isBlank) { return nil }
     // A value may be empty, and its tab left out.
     var fields = line.split(separator: 0x09, omittingEmptySubsequences: false).map(Array.init)
     guard fields.count == 7 || fields.count == 6 else {
@@ -108,9 +104,9 @@ package enum CookieFile {
 
   /// Seconds since 1970; 0 for a cookie of the session, for which exporters write nothing, -1 or a word.
   private static func expiry(_ field: [UInt8]) throws(Problem) -> [UInt8] {
-    let session = [UInt8(ascii: "0")]
-    if field.isEmpty || field.first == UInt8(ascii: "-") { return session }
-    if field.map(lowercasedASCII).elementsEqual("session".utf8) { return session }
+    let isSession =
+      field.isEmpty || field.first == UInt8(ascii: "-") || field.map(lowercasedASCII).elementsEqual("session".utf8)
+    if isSession { return [UInt8(ascii: "0")] }
     let parts = field.split(separator: UInt8(ascii: "."), maxSplits: 1, omittingEmptySubsequences: false)
     guard parts.allSatisfy({ decimal($0) != nil }) else {
       throw Problem(reason: "its fifth field, the expiry, is no number of seconds since 1970")

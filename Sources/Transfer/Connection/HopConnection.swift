@@ -15,7 +15,7 @@ final class HopConnection {
     case isCut
   }
 
-  private let sockets: OpenSockets
+  let sockets: OpenSockets
   /// The next request needs a new connection: the one at hand had unread bytes, or was left in the middle of an answer.
   private(set) var mustBeFresh = false
   /// libcurl was about to send this hop's request a second time.
@@ -31,17 +31,15 @@ final class HopConnection {
 
   /// The connection is ready for the request of a hop (CURLOPT_PREREQFUNCTION(3)), or for the one that brings a login.
   func send(over connection: OpenSockets.Connection, _ scheme: Scheme) -> Decision {
-    if scheme.channel == .ssh { entered = connection }
-    guard scheme.isHTTP else { return .goesOut }
-    switch scheme.channel {
-    case .plain:
+    switch scheme {
+    case .http:
       guard sockets.hasUnreadBytes(connection) else { break }
       if mustBeFresh { return .isUnasked }
       mustBeFresh = true
       return .startsAgain
-    // Session tickets may be waiting, and look like unread bytes.
-    case .tls: entered = connection
-    case .ssh: break
+    // Over TLS session tickets may be waiting, and look like unread bytes.
+    case .https, .sftp: entered = connection
+    case .ftp, .ftps: break
     }
     sawCloseNotify = false
     return .goesOut
@@ -106,11 +104,11 @@ final class OpenSockets {
     return pair.contains { $0 < 0 } ? reason : 0
   }
 
-  func open(_ address: curl_sockaddr, for opener: AnyObject? = nil) -> curl_socket_t {
+  func open(_ address: curl_sockaddr, for opener: AnyObject) -> curl_socket_t {
     let descriptor = ccurl_socket(address.family, address.socktype, address.protocol)
     if descriptor >= 0 {
       descriptors.insert(descriptor)
-      openers[descriptor] = opener.map { ObjectIdentifier($0) }
+      openers[descriptor] = ObjectIdentifier(opener)
     }
     return descriptor
   }

@@ -10,8 +10,9 @@ final class Exchange {
   let sink: any FetchSink
   /// What the fetch began with; those of the engine may change.
   let options: TransferOptions
-  /// What all fetches of a group share: what the rate limits still allow, and the cookies, if any.
-  let shared: (allowance: RateAllowance, jar: CookieJar?)
+  /// What the rate limits still allow, and the cookies, if any: all fetches of a group share them.
+  let allowance: RateAllowance
+  private let jar: CookieJar?
   var caller: CheckedContinuation<FetchResult, Never>?
 
   private(set) var route: Route
@@ -33,19 +34,19 @@ final class Exchange {
   private(set) var verdict: FetchResult.End?
 
   init(
-    _ request: FetchRequest, url: URLParts, sink: any FetchSink, options: TransferOptions,
-    shared: (allowance: RateAllowance, jar: CookieJar?), sockets: OpenSockets, now: Milliseconds
+    _ request: FetchRequest, sink: any FetchSink, options: TransferOptions, allowance: RateAllowance, jar: CookieJar?,
+    sockets: OpenSockets, now: Milliseconds
   ) {
-    (self.request, self.sink, self.shared, self.options) = (request, sink, shared, options)
+    (self.request, self.sink, self.options) = (request, sink, options)
+    (self.allowance, self.jar) = (allowance, jar)
     route = Route(
-      url, limit: request.maxRedirects, schemes: options.protocols, isOffered: request.needsEncryptionForLogin)
+      request.url, limit: request.maxRedirects, schemes: options.protocols, isOffered: request.needsEncryptionForLogin)
     connection = HopConnection(sockets)
     timing = FetchTiming(request, at: now)
-    reader = Transfer.reader(for: url, request: request, proxy: nil, login: nil)
+    reader = Transfer.reader(for: request.url, request: request, proxy: nil, login: nil)
   }
 
   var url: URLParts { route.url }
-  var allowance: RateAllowance { shared.allowance }
   var pausedSince: Milliseconds? { timing.pausedSince }
   var isPaused: Bool { pausedSince != nil }
 
@@ -162,12 +163,8 @@ final class Exchange {
     switch decision {
     case .goesOut: break
     case .startsAgain: return false
-    case .isUnasked:
-      fail(.badResponse, "bytes before any request from \(url.host)")
-      return false
-    case .isCut:
-      fail(.cut, "the connection to \(url.host) was lost, \(bytesReceived) bytes into the body")
-      return false
+    case .isUnasked: return fail(.badResponse, "bytes before any request from \(url.host)")
+    case .isCut: return fail(.cut, "the connection to \(url.host) was lost, \(bytesReceived) bytes into the body")
     }
     timing.sendRequest(at: monotonicMilliseconds())
     errnoAtRequest = handle?.osErrno ?? 0
@@ -176,10 +173,10 @@ final class Exchange {
 
   /// One line of a head, or of an FTP server's replies. False stops the transfer.
   func receive(line: UnsafeRawBufferPointer) -> Bool {
-    guard verdict == nil, let handle else { return false }
+    guard verdict == nil, handle != nil else { return false }
     noteActivity()
-    shared.jar?.note(line)
-    return perform(reader.take(line: line, from: handle))
+    jar?.note(line)
+    return perform(reader.take(line: line))
   }
 
   /// - Returns: nil if libcurl is to keep these bytes and deliver them again when the transfer is resumed
@@ -221,26 +218,21 @@ final class Exchange {
 
   private func perform(_ event: ProtocolEvent) -> Bool {
     switch event {
-    case .nothing: return true
+    case .nothing: break
     case .response(let response): return offer(response)
     case .redirect(let location, let setsCookies):
-      route.redirect(to: location, losingCookies: setsCookies && shared.jar == nil, at: monotonicMilliseconds())
-      return true
-    case .again(let manner):
-      route.ask(again: manner, at: monotonicMilliseconds())
-      return true
+      route.redirect(to: location, losingCookies: setsCookies && jar == nil, at: monotonicMilliseconds())
+    case .again(let manner): route.ask(again: manner, at: monotonicMilliseconds())
     case .failed(let failure):
       verdict = .failed(failure)
       return false
     }
+    return true
   }
 
   private func offer(_ response: Response) -> Bool {
     self.response = response
-    guard sink.accept(response) else {
-      verdict = verdict ?? .refused
-      return false
-    }
+    if !sink.accept(response) { verdict = verdict ?? .refused }
     return verdict == nil
   }
 
@@ -248,8 +240,10 @@ final class Exchange {
 
   func cancel() { verdict = .cancelled }
 
-  private func fail(_ code: TransferFailure.Code, _ message: String) {
+  /// - Returns: false, with which a callback stops the transfer.
+  @discardableResult private func fail(_ code: TransferFailure.Code, _ message: String) -> Bool {
     verdict = .failed(TransferFailure(code: code, message: message))
+    return false
   }
 
   /// Resumes a paused transfer. libcurl may deliver bytes before this returns.
@@ -286,22 +280,21 @@ final class Exchange {
       times: timing.times(at: now), pace: timing.finalPace(at: now))
   }
 
-  /// Begins the next hop: sets up a handle, fresh or reset. The exchange has to outlive the transfer.
-  ///
-  /// These defaults of libcurl are wanted: certificates verified, DNS and TLS sessions cached.
-  func prepare(_ handle: EasyHandle, _ sockets: OpenSockets) -> CURLcode {
+  /// Begins the next hop: sets up a handle, fresh or reset. These defaults of libcurl are wanted: certificates
+  /// verified, DNS and TLS sessions cached.
+  func prepare(_ handle: EasyHandle) -> CURLcode {
     beginHop(handle)
     handle.clearError()
     var setup = EasyOptions(handle)
-    setTarget(&setup, options)
-    setLogin(&setup, handle, options.network)
-    setConnection(&setup, options.network, sockets)
+    setTarget(&setup)
+    setLogin(&setup, handle)
+    setConnection(&setup)
     if url.scheme.isHTTP { setHTTP(&setup, handle) } else { setFile(&setup) }
     setCallbacks(&setup, handle)
     return setup.code
   }
 
-  private func setTarget(_ setup: inout EasyOptions, _ options: TransferOptions) {
+  private func setTarget(_ setup: inout EasyOptions) {
     setup.string(CURLOPT_URL, url.requestText)
     // Only this one of those that are allowed: libcurl refuses a list with a protocol that it lacks. Redirects are
     // followed here, as credentials have to be dropped when the port or the scheme changes, too.
@@ -312,6 +305,7 @@ final class Exchange {
     // Empty: none, whatever the environment says.
     setup.string(CURLOPT_PROXY, proxy?.text ?? "")
     setup.string(CURLOPT_NOPROXY, "")
+    setup.long(CURLOPT_SUPPRESS_CONNECT_HEADERS, 1)
   }
 
   private var isLoginGiven: Bool { route.withCredentials && route.origin.hasLogin }
@@ -328,14 +322,12 @@ final class Exchange {
   }
 
   /// The login for this hop's host. libcurl looks it up, but never follows a redirect itself, and forgets it with the
-  /// handle. So no entry's password can go to another host, as it did when libcurl followed (CVE-2024-11053,
-  /// CVE-2025-0167).
-  private func setLogin(_ setup: inout EasyOptions, _ handle: EasyHandle, _ network: NetworkOptions) {
-    let (user, password) = route.withCredentials ? (route.origin.user, route.origin.password) : (nil, nil)
-    if user != nil || password != nil {
-      if let user { setup.string(CURLOPT_USERNAME, user) }
-      if let password { setup.string(CURLOPT_PASSWORD, password) }
-    } else if let netrc = network.netrc, route.mayUseOwnLogin {
+  /// handle: no entry's password can go to another host (see README).
+  private func setLogin(_ setup: inout EasyOptions, _ handle: EasyHandle) {
+    if isLoginGiven {
+      if let user = route.origin.user { setup.string(CURLOPT_USERNAME, user) }
+      if let password = route.origin.password { setup.string(CURLOPT_PASSWORD, password) }
+    } else if let netrc = options.network.netrc, route.mayUseOwnLogin {
       handle.hasOwnSecrets = true
       setup.long(CURLOPT_NETRC, Int(CURL_NETRC_OPTIONAL.rawValue))
       setup.string(CURLOPT_NETRC_FILE, netrc)
@@ -343,14 +335,15 @@ final class Exchange {
   }
 
   private func setCookies(_ setup: inout EasyOptions, _ handle: EasyHandle) {
-    guard let jar = shared.jar, jar.isUsable else { return }
+    guard let jar, jar.isUsable else { return }
     // A job's own field takes their place: two would be sent.
     if hasField("cookie:") { return }
     handle.hasOwnSecrets = true
     jar.attach(&setup)
   }
 
-  private func setTLS(_ setup: inout EasyOptions, _ network: NetworkOptions) {
+  private func setTLS(_ setup: inout EasyOptions) {
+    let network = options.network
     if let file = network.authorities {
       // A libcurl that was built with a directory of authorities (CURLOPT_CAPATH(3)) trusts those as well.
       setup.string(CURLOPT_CAINFO, file)
@@ -367,14 +360,15 @@ final class Exchange {
     setup.string(CURLOPT_KEYPASSWD, "")
   }
 
-  private func setConnection(_ setup: inout EasyOptions, _ network: NetworkOptions, _ sockets: OpenSockets) {
-    setTLS(&setup, network)
+  private func setConnection(_ setup: inout EasyOptions) {
+    setTLS(&setup)
     setup.long(CURLOPT_NOSIGNAL, 1)
     // Otherwise a transfer that gives up on a name waits for the resolver's thread, and all others with it.
     setup.long(CURLOPT_QUICK_EXIT, 1)
     setup.long(CURLOPT_CONNECTTIMEOUT, request.effectiveConnectTimeoutSeconds)
     setup.long(CURLOPT_TCP_KEEPALIVE, 1)
     setup.flag(CURLOPT_FRESH_CONNECT, connection.mustBeFresh || request.needsFreshConnection)
+    let network = options.network
     let family =
       switch network.addressFamily == .any ? request.addressFamily : network.addressFamily {
       case .any: CURL_IPRESOLVE_WHATEVER
@@ -388,9 +382,8 @@ final class Exchange {
         return Exchange.from(this).openSocket(address)
       }
     }
-    setup.pointer(CURLOPT_OPENSOCKETDATA, Unmanaged.passUnretained(self).toOpaque())
     // The connection outlives the exchange, so this callback gets the table, which lives as long as the engine.
-    let table = Unmanaged.passUnretained(sockets).toOpaque()
+    let table = Unmanaged.passUnretained(connection.sockets).toOpaque()
     setup.set {
       ccurl_set_close_socket($0) { table, descriptor in
         guard let table else { return close(descriptor) }
@@ -416,7 +409,6 @@ final class Exchange {
     setup.long(CURLOPT_HTTPAUTH, (login ?? .atOnce).schemes)
     // What a server said of Digest is not for the next transfer.
     if login == .whenAsked { handle.hasOwnSecrets = true }
-    setup.long(CURLOPT_SUPPRESS_CONNECT_HEADERS, 1)
     setCookies(&setup, handle)
     setup.list(CURLOPT_HTTPHEADER, handle.list(request.headerLines(withCredentials: route.withCredentials)))
     if let page = request.referer.flatMap({ try? URLParts($0) }), let referer = route.referer(page) {
@@ -433,7 +425,6 @@ final class Exchange {
         return 0
       }
     }
-    setup.pointer(CURLOPT_DEBUGDATA, Unmanaged.passUnretained(self).toOpaque())
     setup.long(CURLOPT_VERBOSE, 1)
   }
 
@@ -442,7 +433,6 @@ final class Exchange {
     setup.set { ccurl_set_offset($0, CURLOPT_RESUME_FROM_LARGE, start) }
     // Without a tunnel an HTTP proxy would answer in HTTP.
     setup.long(CURLOPT_HTTPPROXYTUNNEL, 1)
-    setup.long(CURLOPT_SUPPRESS_CONNECT_HEADERS, 1)
     guard url.scheme.channel == .ssh else { return }
     // Without a file of known hosts libcurl trusts every host.
     guard let home = getenv("HOME") else {
@@ -450,7 +440,6 @@ final class Exchange {
       return setup.fail(CURLE_SSH)
     }
     setup.string(CURLOPT_SSH_KNOWNHOSTS, String(cString: home) + "/.ssh/known_hosts")
-    let this = Unmanaged.passUnretained(self).toOpaque()
     // libcurl waits for the server to close the file, within curl_multi_perform(3) and curl_multi_remove_handle(3).
     setup.set {
       ccurl_set_progress($0) { this, _, _, _, _ in
@@ -458,13 +447,17 @@ final class Exchange {
         return 0
       }
     }
-    setup.pointer(CURLOPT_XFERINFODATA, this)
     setup.flag(CURLOPT_NOPROGRESS, false)
   }
 
   private func setCallbacks(_ setup: inout EasyOptions, _ handle: EasyHandle) {
     let this = Unmanaged.passUnretained(self).toOpaque()
-    setup.pointer(CURLOPT_PRIVATE, this)
+    for option in [
+      CURLOPT_PRIVATE, CURLOPT_OPENSOCKETDATA, CURLOPT_DEBUGDATA, CURLOPT_XFERINFODATA, CURLOPT_PREREQDATA,
+      CURLOPT_HEADERDATA, CURLOPT_WRITEDATA,
+    ] {
+      setup.pointer(option, this)
+    }
     setup.pointer(CURLOPT_ERRORBUFFER, handle.errorBuffer)
     setup.set {
       ccurl_set_prerequest($0) { this, address, _, remotePort, localPort in
@@ -472,19 +465,16 @@ final class Exchange {
           ? CURL_PREREQFUNC_OK : CURL_PREREQFUNC_ABORT
       }
     }
-    setup.pointer(CURLOPT_PREREQDATA, this)
     // These two return the number of bytes taken; any other number stops the transfer.
     setup.receiver(CURLOPT_HEADERFUNCTION) { bytes, size, count, this in
       let line = UnsafeRawBufferPointer(start: bytes, count: size * count)
       return Exchange.from(this).receive(line: line) ? line.count : line.count &+ 1
     }
-    setup.pointer(CURLOPT_HEADERDATA, this)
     setup.receiver(CURLOPT_WRITEFUNCTION) { bytes, size, count, this in
       let body = UnsafeRawBufferPointer(start: bytes, count: size * count)
       guard let isTaken = Exchange.from(this).receive(body: body) else { return Int(CURL_WRITEFUNC_PAUSE) }
       return isTaken ? body.count : body.count &+ 1
     }
-    setup.pointer(CURLOPT_WRITEDATA, this)
   }
 
   /// The exchange behind a callback's or CURLOPT_PRIVATE's pointer, which `prepare` set.

@@ -39,7 +39,8 @@ struct HopFacts {
 
 /// The one place that turns libcurl's codes (libcurl-errors(3)) into outcomes. Pure.
 func outcome(of hop: HopFacts, with code: CURLcode) -> FetchResult.End {
-  if isAboutSockets(code), [EMFILE, ENFILE, ENOBUFS, ENOMEM].contains(hop.socketErrno) {
+  let isAboutSockets = [CURLE_COULDNT_CONNECT, CURLE_COULDNT_RESOLVE_HOST, CURLE_COULDNT_RESOLVE_PROXY].contains(code)
+  if isAboutSockets, [EMFILE, ENFILE, ENOBUFS, ENOMEM].contains(hop.socketErrno) {
     let reason = String(cString: strerror(hop.socketErrno))
     return .failed(TransferFailure(code: .local, message: "no socket for a connection to \(hop.host): \(reason)"))
   }
@@ -48,10 +49,6 @@ func outcome(of hop: HopFacts, with code: CURLcode) -> FetchResult.End {
     return .failed(connectionFailure(of: hop, with: code) ?? answerFailure(of: hop, with: code))
   }
   return goodEndFailure(of: hop).map { .failed($0) } ?? .complete
-}
-
-private func isAboutSockets(_ code: CURLcode) -> Bool {
-  [CURLE_COULDNT_CONNECT, CURLE_COULDNT_RESOLVE_HOST, CURLE_COULDNT_RESOLVE_PROXY].contains(code)
 }
 
 /// What libcurl takes for a good end, although it may be none.
@@ -193,8 +190,7 @@ private func proxyFailure(_ proxy: Proxy, of hop: HopFacts, with code: CURLcode)
   case CURLE_PROXY where targetErrors.contains(hop.socksError): return host("the proxy \(name) cannot reach it")
   case CURLE_PROXY: return own("the proxy \(name) refused: \(printable(hop.detail))")
   case CURLE_COULDNT_CONNECT, CURLE_NO_CONNECTION_AVAILABLE, CURLE_INTERFACE_FAILED:
-    let reason = hop.osErrno == 0 ? "" : ": " + String(cString: strerror(hop.osErrno))
-    return own("cannot connect to the proxy \(name)\(reason)", osErrno: hop.osErrno)
+    return own("cannot connect to the proxy \(name)\(hop.systemReason)", osErrno: hop.osErrno)
   case CURLE_OPERATION_TIMEDOUT where hop.isProxyConnected:
     // It may be waiting for the host.
     return host("no answer from the proxy \(name) within \(hop.connectTimeoutSeconds) s")

@@ -3,7 +3,7 @@ internal import CCurl
 /// How one protocol answers the request of one hop. Decides on what libcurl delivers; `Exchange` performs it.
 protocol ProtocolReader {
   /// A line of the head, or of an FTP server's replies.
-  mutating func take(line: UnsafeRawBufferPointer, from handle: EasyHandle) -> ProtocolEvent
+  mutating func take(line: UnsafeRawBufferPointer) -> ProtocolEvent
   /// The first bytes of the body are here, and there was no response before.
   func beginBody(of handle: EasyHandle) -> ProtocolEvent
   /// The response where libcurl ended the hop without one; nil if `code` is a failure (libcurl-errors(3)).
@@ -56,7 +56,7 @@ private struct HTTPReader: ProtocolReader {
     return true
   }
 
-  mutating func take(line: UnsafeRawBufferPointer, from handle: EasyHandle) -> ProtocolEvent {
+  mutating func take(line: UnsafeRawBufferPointer) -> ProtocolEvent {
     switch reader.take(line) {
     case .nothing: return .nothing
     case .malformed(let reason): return badResponse(reason)
@@ -113,12 +113,10 @@ private struct FileReader: ProtocolReader {
   let offset: UInt64
   let framing: ResponseHead.Framing? = nil
   /// The login was refused because too many are logged in.
-  private var isBusy = false
-
-  init(url: URLParts, offset: UInt64) { (self.url, self.offset) = (url, offset) }
+  var isBusy = false
 
   /// FTP says so by 421 (RFC 959, 4.2), or by the reply to a wrong login, of which then only the text tells.
-  mutating func take(line: UnsafeRawBufferPointer, from handle: EasyHandle) -> ProtocolEvent {
+  mutating func take(line: UnsafeRawBufferPointer) -> ProtocolEvent {
     let text = lowercasedASCII(String(decoding: line, as: UTF8.self)).utf8
     let isRefusal = text.starts(with: "530".utf8)
     isBusy =

@@ -3,9 +3,7 @@
 struct RateLimiter {
   struct Member {
     let allowance: RateAllowance
-    /// Bytes per second for its group; nil if the group has no limit.
-    let rate: UInt64?
-    let rateClass: Int
+    let group: FetchRequest.ID?
     let isPaused: Bool
   }
 
@@ -47,8 +45,7 @@ struct RateLimiter {
 
   var sharedRates: [SharedRate] { pools.map(\.rate) }
 
-  /// Sets the rate of a group in bytes per second, nil for no limit, and its class; nil for a group
-  /// that is no more.
+  /// As ``TransferEngine/limit(group:to:of:)``.
   mutating func limit(_ group: FetchRequest.ID, to rate: UInt64?, of rateClass: Int?) {
     groups[group] = rateClass.map { (rate, $0) }
   }
@@ -57,34 +54,35 @@ struct RateLimiter {
   func rate(of group: FetchRequest.ID?) -> UInt64? { group.flatMap { groups[$0]?.rate } }
   func rateClass(of group: FetchRequest.ID?) -> Int { group.flatMap { groups[$0]?.rateClass } ?? 0 }
 
-  private func pool(of rateClass: Int) -> Int? { pools.firstIndex { $0.rate.covers(rateClass) } }
+  private func pool(of group: FetchRequest.ID?) -> Int? {
+    let rateClass = rateClass(of: group)
+    return pools.firstIndex { $0.rate.covers(rateClass) }
+  }
 
   /// Gives and takes allowances as the limits are now. One without a limit never waits.
-  func adjust(_ member: Member) {
-    let allowance = member.allowance
-    allowance.own = member.rate.map { _ in allowance.own ?? 0 }
-    allowance.shared = pool(of: member.rateClass).map { _ in allowance.shared ?? 0 }
+  func adjust(_ allowance: RateAllowance, of group: FetchRequest.ID?) {
+    allowance.own = rate(of: group).map { _ in allowance.own ?? 0 }
+    allowance.shared = pool(of: group).map { _ in allowance.shared ?? 0 }
   }
 
   // MARK: begin and end of fetches
 
   /// The allowance of a new group. It is empty until the first deal, which comes within an interval, and below 0 if the
   /// group took too much before.
-  mutating func newAllowance(rate: UInt64?, rateClass: Int, group: FetchRequest.ID?, at now: Milliseconds)
-    -> RateAllowance
-  {
-    var own = rate.map { _ in 0.0 }
-    if let rate, let group, let paidUp = paidUp.removeValue(forKey: group) {
+  mutating func newAllowance(for group: FetchRequest.ID?, at now: Milliseconds) -> RateAllowance {
+    let allowance = RateAllowance()
+    adjust(allowance, of: group)
+    if let group, let rate = rate(of: group), let paidUp = paidUp.removeValue(forKey: group) {
       // The first deal pays for the time since the last one.
       let unpaid = paidUp - max(lastDeal, now - Self.longestDeal)
-      own = -Double(max(0, unpaid)) * Double(rate) / 1000
+      allowance.own = -Double(max(0, unpaid)) * Double(rate) / 1000
     }
-    return RateAllowance(shared: pool(of: rateClass).map { _ in 0 }, own: own)
+    return allowance
   }
 
-  mutating func noteDebt(of member: Member, group: FetchRequest.ID?, at now: Milliseconds) {
-    if let pool = pool(of: member.rateClass) { pools[pool].debt += min(0, member.allowance.shared ?? 0) }
-    guard let rate = member.rate, let own = member.allowance.own, own < 0, let group else { return }
+  mutating func noteDebt(of allowance: RateAllowance, group: FetchRequest.ID?, at now: Milliseconds) {
+    if let pool = pool(of: group) { pools[pool].debt += min(0, allowance.shared ?? 0) }
+    guard let group, let rate = rate(of: group), let own = allowance.own, own < 0 else { return }
     paidUp = paidUp.filter { $0.value > now }
     // Nothing was paid since the last deal.
     paidUp[group] = lastDeal + Milliseconds(-own * 1000 / Double(rate))
@@ -98,34 +96,28 @@ struct RateLimiter {
     let (began, elapsed) = (lastDeal, min(now - lastDeal, Self.longestDeal))
     lastDeal = now
     let groups = Self.groups(of: members)
-    for group in groups { adjust(group[0]) }
+    for group in groups { adjust(group[0].allowance, of: group[0].group) }
     for index in pools.indices {
-      let sharers = groups.filter { pool(of: $0[0].rateClass) == index }
+      let sharers = groups.filter { pool(of: $0[0].group) == index }
       let dealt = pools[index].payDebt(from: began, to: now, within: elapsed)
-      var allowances = sharers.map { (allowance: $0[0].allowance.shared ?? 0, isWaiting: Self.isWaiting($0)) }
-      Self.deal(rate: dealt, elapsed: elapsed, to: &allowances)
-      for (group, share) in zip(sharers, allowances) { group[0].allowance.shared = share.allowance }
+      Self.deal(rate: dealt, elapsed: elapsed, to: sharers, \.shared)
     }
     for group in groups {
-      guard let rate = group[0].rate else { continue }
-      var single = [(allowance: group[0].allowance.own ?? 0, isWaiting: Self.isWaiting(group))]
-      Self.deal(rate: Double(rate), elapsed: elapsed, to: &single)
-      group[0].allowance.own = single[0].allowance
+      guard let rate = rate(of: group[0].group) else { continue }
+      Self.deal(rate: Double(rate), elapsed: elapsed, to: [group], \.own)
     }
     return true
   }
 
-  private static func isWaiting(_ group: [Member]) -> Bool { group.contains(where: \.isPaused) }
-
   /// What the limits let through of one fetch of each group, in bytes per second; nil without a limit.
   func shares(of members: [Member]) -> [ObjectIdentifier: Double?] {
     let groups = Self.groups(of: members)
-    let sharers = Dictionary(grouping: groups) { pool(of: $0[0].rateClass) }.mapValues(\.count)
+    let sharers = Dictionary(grouping: groups) { pool(of: $0[0].group) }.mapValues(\.count)
     return Dictionary(
       uniqueKeysWithValues: groups.map { group in
-        let pool = pool(of: group[0].rateClass)
+        let pool = pool(of: group[0].group)
         let rates = [
-          group[0].rate.map { Double($0) },
+          rate(of: group[0].group).map { Double($0) },
           pool.map { Double(pools[$0].rate.bytesPerSecond) / Double(sharers[$0] ?? 1) },
         ]
         let share = rates.compactMap { $0 }.min().map { $0 / Double(group.count) }
@@ -151,8 +143,8 @@ final class RateAllowance {
   var isExhausted: Bool { (shared ?? 1) <= 0 || (own ?? 1) <= 0 }
 
   func take(_ bytes: Int) {
-    if let shared { self.shared = shared - Double(bytes) }
-    if let own { self.own = own - Double(bytes) }
+    shared? -= Double(bytes)
+    own? -= Double(bytes)
   }
 }
 
@@ -162,22 +154,20 @@ extension RateLimiter {
   /// Shares that an idle fetch may save up; the others get the rest.
   private static let savedShares = 2.0
 
-  /// Deals out a common rate: an equal share to each, and what a slow one cannot use to those that wait. Pure.
-  /// - Parameter allowances: the allowance of each, and whether it waits for one.
-  static func deal(rate: Double, elapsed: Milliseconds, to allowances: inout [(allowance: Double, isWaiting: Bool)]) {
-    guard !allowances.isEmpty else { return }
-    let share = rate * Double(elapsed) / 1000 / Double(allowances.count)
+  /// Deals out a common rate: an equal share to each group, and what a slow one cannot use to those that wait.
+  static func deal(
+    rate: Double, elapsed: Milliseconds, to groups: [[Member]], _ kind: ReferenceWritableKeyPath<RateAllowance, Double?>
+  ) {
+    let share = rate * Double(elapsed) / 1000 / Double(groups.count)
+    let most = share * savedShares
     var left = 0.0
-    for index in allowances.indices {
-      allowances[index].allowance += share
-      let most = share * savedShares
-      if allowances[index].allowance > most {
-        left += allowances[index].allowance - most
-        allowances[index].allowance = most
-      }
+    for group in groups {
+      let allowance = (group[0].allowance[keyPath: kind] ?? 0) + share
+      left += max(0, allowance - most)
+      group[0].allowance[keyPath: kind] = min(allowance, most)
     }
-    let waiting = allowances.indices.filter { allowances[$0].isWaiting }
-    for index in waiting { allowances[index].allowance += left / Double(waiting.count) }
+    let waiting = groups.filter { $0.contains(where: \.isPaused) }
+    for group in waiting { group[0].allowance[keyPath: kind]? += left / Double(waiting.count) }
   }
 }
 

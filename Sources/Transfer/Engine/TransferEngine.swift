@@ -18,7 +18,6 @@ package final class TransferEngine {
   private var jars: [FetchRequest.ID: CookieJar] = [:]
   private(set) var running: [FetchRequest.ID: Exchange] = [:]
   private var mostRunning = 0
-  /// Seconds that the response to the latest request took to come.
   package private(set) var lastWait = 0.0
   /// Exchanges whose next hop begins at the next wait.
   private var toStart: [Exchange] = []
@@ -47,19 +46,18 @@ package final class TransferEngine {
   /// Ignores the cancellation of the task, which may come on any thread: see `cancel`.
   package func fetch(_ request: FetchRequest, into sink: any FetchSink) async -> FetchResult {
     precondition(running[request.id] == nil, "two fetches with one id")
-    let url: URLParts
     let jar: CookieJar?
     do throws(TransferFailure) {
-      url = try request.checked(allowing: options.protocols)
+      try request.check(allowing: options.protocols)
       if let problem = options.network.problem { throw problem }
       jar = try self.jar(for: request)
     } catch {
       return FetchResult(end: .failed(error))
     }
     let now = monotonicMilliseconds()
-    let allowance = allowance(of: request, at: now)
     let exchange = Exchange(
-      request, url: url, sink: sink, options: options, shared: (allowance, jar), sockets: sockets, now: now)
+      request, sink: sink, options: options, allowance: allowance(of: request, at: now), jar: jar, sockets: sockets,
+      now: now)
     return await withCheckedContinuation { continuation in
       exchange.caller = continuation
       running[request.id] = exchange
@@ -105,7 +103,24 @@ package final class TransferEngine {
   /// - Returns: those of `descriptors` that are readable.
   @discardableResult package func wait(milliseconds: Int32, descriptors: [Int32]) -> [Int32] {
     startHops()
-    return waitForTraffic(milliseconds, descriptors)
+    var limit = milliseconds
+    if isWaitingForSink { limit = min(limit, Self.sinkInterval) }
+    if !running.isEmpty {
+      let now = monotonicMilliseconds()
+      limit = min(limit, Int32(clamping: max(0, nextTimerCheck - now)))
+      if limiter.isLimited { limit = min(limit, Int32(clamping: max(0, limiter.nextDeal - now))) }
+    }
+    var extra = descriptors.map { curl_waitfd(fd: $0, events: Int16(CURL_WAIT_POLLIN), revents: 0) }
+    var count: Int32 = 0
+    let code = extra.withUnsafeMutableBufferPointer {
+      curl_multi_poll(multi, $0.baseAddress, UInt32($0.count), limit, &count)
+    }
+    if code != CURLM_OK {
+      failAll(code)
+      // Most likely there is no memory. A caller in a loop must not spin.
+      usleep(100_000)
+    }
+    return extra.filter { $0.revents != 0 }.map(\.fd)
   }
 
   /// Moves the transfers on, and resumes the callers of finished fetches.
@@ -127,7 +142,7 @@ package final class TransferEngine {
         finish(exchange, .failed(TransferFailure(code: .outOfMemory, message: "out of memory")))
         continue
       }
-      let code = exchange.prepare(handle, sockets)
+      let code = exchange.prepare(handle)
       guard code == CURLE_OK else {
         finish(exchange, exchange.verdict ?? outcome(of: HopFacts(exchange.url), with: code))
         continue
@@ -135,27 +150,6 @@ package final class TransferEngine {
       let added = curl_multi_add_handle(multi, handle.pointer)
       if added != CURLM_OK { finish(exchange, Self.failure(added)) }
     }
-  }
-
-  private func waitForTraffic(_ milliseconds: Int32, _ descriptors: [Int32]) -> [Int32] {
-    var limit = milliseconds
-    if isWaitingForSink { limit = min(limit, Self.sinkInterval) }
-    if !running.isEmpty {
-      let now = monotonicMilliseconds()
-      limit = min(limit, Int32(clamping: max(0, nextTimerCheck - now)))
-      if limiter.isLimited { limit = min(limit, Int32(clamping: max(0, limiter.nextDeal - now))) }
-    }
-    var extra = descriptors.map { curl_waitfd(fd: $0, events: Int16(CURL_WAIT_POLLIN), revents: 0) }
-    var count: Int32 = 0
-    let code = extra.withUnsafeMutableBufferPointer {
-      curl_multi_poll(multi, $0.baseAddress, UInt32($0.count), limit, &count)
-    }
-    if code != CURLM_OK {
-      failAll(code)
-      // Most likely there is no memory. A caller in a loop must not spin.
-      usleep(100_000)
-    }
-    return extra.filter { $0.revents != 0 }.map(\.fd)
   }
 
   private func perform() {
@@ -196,7 +190,7 @@ package final class TransferEngine {
     guard now >= nextTimerCheck, !running.isEmpty else { return }
     nextTimerCheck = now + Self.timerInterval
     let exchanges = Array(running.values)
-    let shares = limiter.shares(of: exchanges.map { rateMember($0) })
+    let shares = limiter.shares(of: rateMembers(exchanges))
     for exchange in exchanges {
       exchange.checkTimeouts(now: now, share: shares[ObjectIdentifier(exchange.allowance)] ?? nil)
       if let verdict = exchange.verdict {
@@ -273,32 +267,30 @@ extension TransferEngine {
   }
 
   /// A transfer that waits for a limit which is no more goes on with the next poll.
-  private func adjustAllowances() { for exchange in running.values { limiter.adjust(rateMember(exchange)) } }
-
-  private func rateMember(_ exchange: Exchange) -> RateLimiter.Member {
-    RateLimiter.Member(
-      allowance: exchange.allowance, rate: limiter.rate(of: exchange.request.group),
-      rateClass: limiter.rateClass(of: exchange.request.group), isPaused: exchange.isPaused)
+  private func adjustAllowances() {
+    for exchange in running.values { limiter.adjust(exchange.allowance, of: exchange.request.group) }
   }
 
-  func allowance(of request: FetchRequest, at now: Milliseconds) -> RateAllowance {
+  private func rateMembers(_ exchanges: some Sequence<Exchange>) -> [RateLimiter.Member] {
+    exchanges.map { .init(allowance: $0.allowance, group: $0.request.group, isPaused: $0.isPaused) }
+  }
+
+  private func allowance(of request: FetchRequest, at now: Milliseconds) -> RateAllowance {
     if let group = request.group, let other = running.values.first(where: { $0.request.group == group }) {
       return other.allowance
     }
-    return limiter.newAllowance(
-      rate: limiter.rate(of: request.group), rateClass: limiter.rateClass(of: request.group), group: request.group,
-      at: now)
+    return limiter.newAllowance(for: request.group, at: now)
   }
 
-  func noteDebt(of exchange: Exchange, at now: Milliseconds) {
+  private func noteDebt(of exchange: Exchange, at now: Milliseconds) {
     guard !running.values.contains(where: { $0.allowance === exchange.allowance }) else { return }
-    limiter.noteDebt(of: rateMember(exchange), group: exchange.request.group, at: now)
+    limiter.noteDebt(of: exchange.allowance, group: exchange.request.group, at: now)
   }
 
   private func dealRates() {
     guard !running.isEmpty, limiter.isLimited else { return }
     let exchanges = running.values
-    guard limiter.deal(to: exchanges.map { rateMember($0) }, at: monotonicMilliseconds()) else { return }
+    guard limiter.deal(to: rateMembers(exchanges), at: monotonicMilliseconds()) else { return }
     // The one that waits longest first: the first may take all that its group was dealt, and would be the same each
     // time.
     resume(exchanges.filter(\.isPaused).sorted { ($0.pausedSince ?? 0) < ($1.pausedSince ?? 0) })
@@ -320,12 +312,11 @@ package protocol Fetcher: AnyObject {
 extension TransferEngine: Fetcher {}
 
 extension FetchRequest {
-  /// The URL of the request, once all that it asks for has been found to be sendable.
+  /// Whether all that it asks for can be sent.
   /// - Throws: a failure that quotes no value.
-  func checked(allowing protocols: Set<Scheme>) throws(TransferFailure) -> URLParts {
-    let parts = if let parts { parts } else { try Self.parts(of: url, "", isPathSecret: isPathSecret) }
-    guard protocols.contains(parts.scheme) else {
-      throw TransferFailure(code: .protocolNotEnabled, message: "protocol \(parts.scheme) is not enabled")
+  func check(allowing protocols: Set<Scheme>) throws(TransferFailure) {
+    guard protocols.contains(url.scheme) else {
+      throw TransferFailure(code: .protocolNotEnabled, message: "protocol \(url.scheme) is not enabled")
     }
     if let problem = headers.lazy.compactMap(Self.problem(ofHeader:)).first {
       throw TransferFailure(code: .badURL, message: problem)
@@ -335,15 +326,9 @@ extension FetchRequest {
         throw TransferFailure(code: .badURL, message: "\(name) has a control character")
       }
     }
-    if let referer { _ = try Self.parts(of: referer, "referer: ") }
-    return parts
-  }
-
-  private static func parts(
-    of text: String, _ prefix: String, isPathSecret: Bool = false
-  ) throws(TransferFailure) -> URLParts {
-    do throws(URLProblem) { return try URLParts(text, isPathSecret: isPathSecret) } catch {
-      throw TransferFailure(code: .badURL, message: prefix + error.reason)
+    guard let referer else { return }
+    do throws(URLProblem) { _ = try URLParts(referer) } catch {
+      throw TransferFailure(code: .badURL, message: "referer: \(error.reason)")
     }
   }
 }

@@ -4,11 +4,8 @@ package struct FetchRequest: Sendable {
   package typealias ID = UInt64
 
   package var id: ID
-  /// An absolute URL. User information in it is the login: see ``LoginManner`` for HTTP.
-  package private(set) var url: String
-  package private(set) var parts: URLParts?
-  /// Whether the path of `url`, and of what it redirects to, may not be shown either.
-  package var isPathSecret = false
+  /// User information in it is the login: see ``LoginManner`` for HTTP.
+  package var url: URLParts
   /// `Name: value`, one an element: for the origin of `url` only; dropped when a redirect leads to another origin.
   /// Without a value, the field is not sent, even if it would be without this line.
   package var headers: [String]
@@ -22,8 +19,7 @@ package struct FetchRequest: Sendable {
   /// ``Scheme/hasBoundedRanges``.
   package var rangeEnd: UInt64?
   package var ifRange: String?
-  /// For name resolution, TCP and TLS together, for each connection; ``idleTimeoutSeconds`` if that is less. See
-  /// ``effectiveConnectTimeoutSeconds``.
+  /// For name resolution, TCP and TLS together, for each connection. See ``effectiveConnectTimeoutSeconds``.
   package var connectTimeoutSeconds: Int
   /// The longest time without a header line or a body byte, once the request is sent; 0 for no limit.
   package var idleTimeoutSeconds: Int
@@ -36,8 +32,7 @@ package struct FetchRequest: Sendable {
   package var totalTimeoutSeconds = 7 * 86_400
   package var maxRedirects = 20
   /// Fetches of one group share one rate limit (``TransferEngine/limit(group:to:of:)``), and the cookies that servers
-  /// set (``TransferEngine/forget(_:)``);
-  /// nil for a fetch on its own.
+  /// set (``TransferEngine/forget(_:)``); nil for a fetch on its own.
   package var group: ID?
   package var needsFreshConnection = false
   package var addressFamily = AddressFamily.any
@@ -56,13 +51,11 @@ package struct FetchRequest: Sendable {
 
   /// The defaults are those of a job without keys.
   package init(
-    id: ID, url: String, headers: [String] = [], connectTimeoutSeconds: Int = 30, idleTimeoutSeconds: Int = 60
+    id: ID, url: URLParts, headers: [String] = [], connectTimeoutSeconds: Int = 30, idleTimeoutSeconds: Int = 60
   ) {
     (self.id, self.url, self.headers) = (id, url, headers)
     (self.connectTimeoutSeconds, self.idleTimeoutSeconds) = (connectTimeoutSeconds, idleTimeoutSeconds)
   }
-
-  package mutating func ask(for url: String, _ parts: URLParts) { (self.url, self.parts) = (url, parts) }
 
   /// A server that is silent from the start is given up as early as one that falls silent later.
   var effectiveConnectTimeoutSeconds: Int {
@@ -106,12 +99,7 @@ extension FetchRequest {
 
 /// A byte of a token (RFC 9110, 5.6.2).
 func isTokenByte(_ byte: UInt8) -> Bool {
-  switch byte {
-  case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-    UInt8(ascii: "a")...UInt8(ascii: "z"):
-    true
-  default: "!#$%&'*+-.^_`|~".utf8.contains(byte)
-  }
+  isDigit(byte) || isLowerCase(lowercasedASCII(byte)) || "!#$%&'*+-.^_`|~".utf8.contains(byte)
 }
 
 /// The least rate of a server; a slower transfer counts as stalled.

@@ -7,7 +7,7 @@ package enum Libcurl {
   private static let problem: String? = ccurl_load().map { printable(String(cString: $0)) }
 
   /// Its own set-up and that of its libraries, once in a process (curl_global_init(3)). Only after `problem` is nil.
-  private static let globalInit = curl_global_init(ccurl_global_default())
+  private static let globalInit = ccurl_global_init()
 
   /// Loads libcurl on the first call. Call this before the first URL is parsed: the error then distinguishes a machine
   /// without libcurl from a bad URL.

@@ -2,16 +2,7 @@ internal import Glibc
 
 /// `1*DIGIT` as a number; nil for anything else, a sign or a blank included, and on overflow.
 func decimal(_ digits: some Collection<UInt8>) -> UInt64? {
-  guard !digits.isEmpty else { return nil }
-  var value: UInt64 = 0
-  for digit in digits {
-    guard isDigit(digit) else { return nil }
-    let (tens, overflow) = value.multipliedReportingOverflow(by: 10)
-    let (next, carry) = tens.addingReportingOverflow(UInt64(digit - UInt8(ascii: "0")))
-    guard !overflow, !carry else { return nil }
-    value = next
-  }
-  return value
+  digits.allSatisfy(isDigit) ? UInt64(String(decoding: digits, as: UTF8.self)) : nil
 }
 
 func isDigit(_ byte: UInt8) -> Bool { UInt8(ascii: "0")...UInt8(ascii: "9") ~= byte }
@@ -43,11 +34,17 @@ func percentDecoded(_ text: some Collection<UInt8>) -> (bytes: [UInt8], isValid:
 /// `bytes` as text; where they are no UTF-8, with percent escapes for those beyond ASCII, as a URL has them.
 func percentEncoded(_ bytes: some Collection<UInt8>) -> String {
   if let text = String(validating: bytes, as: UTF8.self) { return text }
-  return bytes.reduce(into: "") { text, byte in
-    if byte < 0x80 {
-      text.unicodeScalars.append(Unicode.Scalar(byte))
+  return escaped(bytes, by: "%", uppercase: true) { $0 >= 0x80 }
+}
+
+private func escaped(
+  _ bytes: some Collection<UInt8>, by mark: String, uppercase: Bool, where isEscaped: (UInt8) -> Bool
+) -> String {
+  bytes.reduce(into: "") { text, byte in
+    if isEscaped(byte) {
+      text += mark + (byte < 16 ? "0" : "") + String(byte, radix: 16, uppercase: uppercase)
     } else {
-      text += "%" + String(byte, radix: 16, uppercase: true)
+      text.unicodeScalars.append(Unicode.Scalar(byte))
     }
   }
 }
@@ -69,15 +66,7 @@ func trimmed<Bytes: BidirectionalCollection<UInt8>>(_ bytes: Bytes) -> Bytes.Sub
 
 /// Backslash escapes for everything but printable ASCII: the texts of libcurl and OpenSSL may quote what a server sent.
 func printable(_ text: String) -> String {
-  guard !text.utf8.allSatisfy({ 0x20...0x7e ~= $0 }) else { return text }
-  return text.utf8.reduce(into: "") { result, byte in
-    if 0x20...0x7e ~= byte {
-      result.unicodeScalars.append(Unicode.Scalar(byte))
-    } else {
-      result += byte < 16 ? "\\x0" : "\\x"
-      result += String(byte, radix: 16)
-    }
-  }
+  escaped(text.utf8, by: "\\x", uppercase: false) { !(0x20...0x7e ~= $0) }
 }
 
 /// A time of ``monotonicMilliseconds()``, or a span, in milliseconds.

@@ -21,21 +21,13 @@ package struct URLParts: Sendable {
   /// encoded if it is not UTF-8. nil if it cannot be a file name: empty, `.`, `..`, or with a control character.
   package let lastPathSegment: String?
 
-  /// `scheme://host[:port]/`.
-  let root: String
+  var root: String { origin + "/" }
   package let server: String
   /// The URL for libcurl, without user information and fragment. Contains the query, so it must not be shown.
-  let requestText: String
+  package let requestText: String
   let user: String?
   let password: String?
   package var hasLogin: Bool { (user ?? password) != nil }
-
-  /// - Parameter text: an absolute URL; characters beyond ASCII get percent-encoded.
-  /// - Parameter isPathSecret: whether nothing but the origin may be shown, neither of this URL nor of those that
-  ///   redirects lead to.
-  package init(_ text: String, isPathSecret: Bool = false) throws(URLProblem) {
-    try self.init(text, relativeTo: nil, isPathSecret: isPathSecret)
-  }
 
   /// The text after the question mark; nil if there is none. May contain secrets.
   package var query: String? {
@@ -49,17 +41,17 @@ package struct URLParts: Sendable {
     scheme == other.scheme && host == other.host && port == other.port
   }
 
-  /// The target of a redirect (RFC 9110, 10.2.2). User information in it is dropped: a server does not choose
-  /// credentials.
+  /// The target of a redirect (RFC 9110, 10.2.2), or of a reference in this resource (RFC 3986 section 5). User
+  /// information in it is dropped: a server does not choose credentials.
   package func resolving(_ location: String) throws(URLProblem) -> URLParts {
     try URLParts(location, relativeTo: requestText, isPathSecret: isPathSecret)
   }
 
-  /// The URL that a reference in this resource leads to (RFC 3986 section 5), without user information. Contains the
-  /// query, so it must not be shown.
-  package func absolute(_ reference: String) throws(URLProblem) -> String { try resolving(reference).requestText }
-
-  private init(_ text: String, relativeTo base: String?, isPathSecret: Bool) throws(URLProblem) {
+  /// - Parameter text: characters beyond ASCII get percent-encoded.
+  /// - Parameter base: the ``requestText`` that it is relative to; nil for an absolute URL.
+  /// - Parameter isPathSecret: whether nothing but the origin may be shown, neither of this URL nor of those that
+  ///   redirects lead to.
+  package init(_ text: String, relativeTo base: String? = nil, isPathSecret: Bool = false) throws(URLProblem) {
     self.isPathSecret = isPathSecret
     let handle = try URLHandle()
     if let base {
@@ -84,7 +76,9 @@ package struct URLParts: Sendable {
     if base == nil, components.text.utf8.count == text.utf8.count, components.text == text {
       requestText = text
     } else {
-      requestText = try Self.readAgain(handle, allowingSpace: base != nil)
+      // libcurl reads its own text again, as the engine will: it sees 0.0.0.0 in a decoded `%30` only the next time.
+      try handle.set(CURLUPART_URL, handle.required(CURLUPART_URL), allowingSpace: base != nil)
+      requestText = try handle.required(CURLUPART_URL)
       components = try Components(handle, writtenScheme)
     }
 
@@ -99,10 +93,9 @@ package struct URLParts: Sendable {
     lastPathSegment = Self.fileName(inPath: components.path)
     let shownPort = try handle.part(CURLUPART_PORT, CURLU_NO_DEFAULT_PORT)
     origin = shownPort.map { start + ":" + $0 } ?? start
-    root = origin + "/"
     place = origin + components.path
     guard place.utf8.allSatisfy({ 0x21...0x7e ~= $0 }) else { throw URLProblem(reason: "control character in the URL") }
-    if scheme.listsDirectories { try Self.checkNamesFile(components.path) }
+    if !scheme.isHTTP { try Self.checkNamesFile(components.path) }
   }
 
   /// Removes user information and fragment from a URL that was read.
@@ -117,13 +110,6 @@ package struct URLParts: Sendable {
       try handle.remove(secret)
     }
     return (user, password)
-  }
-
-  /// Has libcurl read its own text of a URL again, as the engine will: it decodes `%30` to `0`, but sees 0.0.0.0 in it
-  /// only the next time.
-  private static func readAgain(_ handle: borrowing URLHandle, allowingSpace: Bool) throws(URLProblem) -> String {
-    try handle.set(CURLUPART_URL, handle.required(CURLUPART_URL), allowingSpace: allowingSpace)
-    return try handle.required(CURLUPART_URL)
   }
 
   /// What libcurl has read behind the scheme, but for user information and fragment.
@@ -145,17 +131,14 @@ package struct URLParts: Sendable {
     }
   }
 
-  private static let unknownScheme = URLProblem(
-    reason: "the scheme is not one of \(Scheme.allCases.map(\.rawValue).joined(separator: ", "))")
-
   private static func scheme(_ bytes: some Collection<UInt8>) throws(URLProblem) -> Scheme {
     guard let scheme = Scheme(rawValue: String(decoding: bytes.map(lowercasedASCII), as: UTF8.self)) else {
-      throw unknownScheme
+      throw URLProblem(reason: "the scheme is not one of \(Scheme.allCases.map(\.rawValue).joined(separator: ", "))")
     }
     return scheme
   }
 
-  /// A directory comes as a listing, and a path with type=a or type=d as text.
+  /// By FTP and SFTP a directory comes as a listing, and a path with type=a or type=d as text.
   private static func checkNamesFile(_ path: String) throws(URLProblem) {
     let end = path.utf8.suffix(7).map(lowercasedASCII)
     guard end.last != UInt8(ascii: "/"), end != Array(";type=a".utf8), end != Array(";type=d".utf8) else {
@@ -220,9 +203,8 @@ package struct URLParts: Sendable {
 }
 
 /// Printing the parts must not print the secrets in them.
-extension URLParts: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
+extension URLParts: CustomStringConvertible, CustomReflectable {
   package var description: String { redacted }
-  package var debugDescription: String { redacted }
   package var customMirror: Mirror { Mirror(self, children: ["redacted": redacted]) }
 }
 
@@ -251,9 +233,6 @@ package enum Scheme: String, Sendable, CaseIterable, CustomStringConvertible {
   /// A request can name the last byte that it wants, so several connections can share one file. FTP and SFTP send from
   /// an offset to the end.
   package var hasBoundedRanges: Bool { isHTTP }
-
-  /// A path that ends in a slash is a directory, which comes as a listing.
-  var listsDirectories: Bool { !isHTTP }
 
   /// The environment variables that name its proxy, by precedence (curl(1), ENVIRONMENT).
   var proxyVariables: [String] {

@@ -98,28 +98,25 @@ package struct Response: Sendable {
     if case .range = content { takesRanges = true }
     let framing = head.framing
     if case .length(let length) = framing { bodyLength = length }
-    ending =
-      switch framing {
-      case .none, .length, .chunked, .invalid: .announced
-      case .close: .connection
-      }
+    if framing == .close { ending = .connection }
     let codings = head.members("content-encoding").filter(Self.isCoding)
     coding = codings.isEmpty ? nil : codings.joined(separator: ", ")
     mediaType = head.mediaType
     isMediaTypeUnclear = mediaType == nil && head.first("content-type") != nil
     if let extent, coding == nil { digests = head.statedDigests(isWhole: extent.isWhole) }
-    // What is no date is only compared, and Swift takes different spellings of an accented letter for equal. Files
-    // whose times were taken away all have this day, whatever is in them.
-    lastModified = head.first("last-modified").flatMap {
-      $0.utf8.allSatisfy { 0x20...0x7E ~= $0 } && !$0.utf8.starts(with: "Thu, 01 Jan 1970".utf8) ? $0 : nil
-    }
     let dispositions = head.values("content-disposition")
     proposedName = dispositions.count == 1 ? ContentDisposition(dispositions[0])?.filename : nil
+    // A validator is printable ASCII: bytes that were no UTF-8 look alike, Swift takes different spellings of an
+    // accented letter for equal, and some servers take a control byte, such as a lone CR, for the end of the line in
+    // the next request.
+    func isPrintable(_ text: String) -> Bool { text.utf8.allSatisfy { 0x20...0x7E ~= $0 } }
+    // Files whose times were taken away all have this day, whatever is in them.
+    lastModified = head.first("last-modified").flatMap {
+      isPrintable($0) && !$0.utf8.starts(with: "Thu, 01 Jan 1970".utf8) ? $0 : nil
+    }
     let etags = head.values("etag")
-    // Two of them, or other than printable ASCII: no validator, and the date is not one instead. Bytes that were no
-    // UTF-8 look alike, and Swift takes different spellings of an accented letter for equal. Some servers take a
-    // control byte, such as a lone CR, for the end of the line in the next request.
-    guard etags.count <= 1, etags.allSatisfy({ $0.utf8.allSatisfy { (0x20...0x7E).contains($0) } }) else { return }
+    // Two of them, or one that is no validator: the date is not one instead.
+    guard etags.count <= 1, etags.allSatisfy(isPrintable) else { return }
     etag = etags.first
     isLastModifiedStrong = Self.isLastModifiedStrong(head, now: now)
   }
@@ -181,7 +178,7 @@ package struct Response: Sendable {
 
   /// Whether a member of the field names a coding. Stores keep what the uploader wrote there: `utf-8`, `none`,
   /// `binary`, nothing at all, or the `aws-chunked` of the upload, which say nothing about the body.
-  fileprivate static func isCoding(_ member: String) -> Bool {
+  private static func isCoding(_ member: String) -> Bool {
     codings.contains(lowercasedASCII(Substring(member.utf8.prefix(while: isTokenByte))))
   }
 }

@@ -43,10 +43,9 @@ package struct ContentDisposition: Equatable, Sendable {
   /// A quoted string (RFC 9110, 5.6.4), without its quotes; or what servers write instead of one, up to the semicolon.
   private static func value(_ rest: inout ArraySlice<UInt8>) -> [UInt8]? {
     guard rest.first == UInt8(ascii: "\"") else {
-      var value = rest.prefix { $0 != UInt8(ascii: ";") }
+      let value = rest.prefix { $0 != UInt8(ascii: ";") }
       rest = rest[value.endIndex...]
-      while value.last == 0x20 || value.last == 0x09 { value.removeLast() }
-      return value.isEmpty ? nil : Array(value)
+      return value.isEmpty ? nil : Array(trimmed(value))
     }
     rest.removeFirst()
     var value: [UInt8] = []
@@ -77,13 +76,8 @@ package struct ContentDisposition: Equatable, Sendable {
   }
 }
 
-/// A `Content-Range` field with the unit `bytes` (RFC 9110, 14.4).
-///
-/// | field | first | last | total |
-/// |---|---|---|---|
-/// | `bytes 0-99/100` | 0 | 99 | 100 |
-/// | `bytes 0-99/*` | 0 | 99 | unknown |
-/// | `bytes */100` (with status 416) | none | none | 100 |
+/// A `Content-Range` field with the unit `bytes` (RFC 9110, 14.4): `bytes 0-99/100`, `bytes 0-99/*` or, with status
+/// 416, `bytes */100`.
 package struct ContentRange: Equatable, Sendable {
   /// First byte of the range, counted from 0; nil for an unsatisfied range.
   package let first: UInt64?
@@ -111,23 +105,17 @@ package struct ContentRange: Equatable, Sendable {
       (first, last) = (nil, nil)
     } else {
       let ends = parts[0].split(separator: UInt8(ascii: "-"), omittingEmptySubsequences: false)
-      guard ends.count == 2, let first = position(ends[0]), let last = position(ends[1]),
-        last >= first
+      guard ends.count == 2, let first = position(ends[0]), let last = position(ends[1]), last >= first,
+        last < total ?? .max
       else { return nil }
-      if let total, last >= total { return nil }
       (self.first, self.last) = (first, last)
     }
     self.total = total
   }
 }
 
-/// The three date formats of HTTP (RFC 9110, 5.6.7), as seconds since 1970-01-01T00:00:00Z.
-///
-/// | format | example |
-/// |---|---|
-/// | IMF-fixdate | `Sun, 06 Nov 1994 08:49:37 GMT` |
-/// | rfc850-date, obsolete | `Sunday, 06-Nov-94 08:49:37 GMT` |
-/// | asctime-date, obsolete | `Sun Nov  6 08:49:37 1994` |
+/// The three date formats of HTTP (RFC 9110, 5.6.7), as seconds since 1970-01-01T00:00:00Z: IMF-fixdate, such as
+/// `Sun, 06 Nov 1994 08:49:37 GMT`, and the obsolete `Sunday, 06-Nov-94 08:49:37 GMT` and `Sun Nov  6 08:49:37 1994`.
 ///
 /// curl_getdate(3) would read these too, but also `1994` and `next week`; a date decides here whether data may
 /// be joined, so only the grammar counts. The name of the weekday is not compared with the date.
@@ -278,11 +266,7 @@ extension ResponseHead {
     return Self.amazonFields.flatMap { single($0, $1) }
   }
 
-  private static let amazonFields: [(String, StatedDigest.Algorithm)] = [
-    ("x-amz-checksum-sha256", .sha256), ("x-amz-checksum-sha512", .sha512), ("x-amz-checksum-sha1", .sha1),
-    ("x-amz-checksum-md5", .md5), ("x-amz-checksum-crc32", .crc32), ("x-amz-checksum-crc32c", .crc32c),
-    ("x-amz-checksum-crc64nvme", .crc64nvme),
-  ]
+  private static let amazonFields = StatedDigest.Algorithm.allCases.map { ("x-amz-checksum-\($0.rawValue)", $0) }
 
   private func single(_ name: String, _ algorithm: StatedDigest.Algorithm) -> [StatedDigest] {
     values(name).compactMap { StatedDigest(algorithm, $0) }
@@ -297,51 +281,34 @@ extension ResponseHead {
     }
   }
 
-  /// A dictionary of byte sequences. One that is malformed states nothing, as a whole (RFC 8941, 4.2).
+  /// What is between the colons of the members of a Dictionary of Byte Sequences (RFC 8941, 3.2 and 3.3.5). Of several
+  /// members with one key the last one counts. One that is malformed, or of another type, states nothing, as a whole
+  /// (RFC 8941, 4.2).
   private func byteSequences(_ name: String) -> [StatedDigest] {
-    (dictionary(ofByteSequences: values(name)) ?? [:]).compactMap { StatedDigest(Self.instanceDigests[$0], $1) }
+    var values: [String: String] = [:]
+    for member in members(name) {
+      guard let (key, value) = Self.byteSequence(member) else { return [] }
+      values[key] = value
+    }
+    return values.compactMap { StatedDigest(Self.instanceDigests[$0], $1) }
   }
-}
 
-/// What is between the colons of the members of a Dictionary of Byte Sequences (RFC 8941, 3.2 and 3.3.5). Of several
-/// members with one key the last one counts.
-/// - Parameter lines: the values of all fields of one name.
-/// - Returns: nil for anything else, as for values of other types.
-private func dictionary(ofByteSequences lines: [String]) -> [String: String]? {
-  guard !lines.isEmpty else { return nil }
-  var values: [String: String] = [:]
-  var rest = Array(lines.joined(separator: ",").utf8)[...]
-  while true {
-    guard let (key, value) = byteSequence(&rest) else { return nil }
-    values[key] = value
-    if rest.isEmpty { return values }
-    guard rest.popFirst() == UInt8(ascii: ",") else { return nil }
+  /// `KEY=:BASE64:`, perhaps with parameters, which have no meaning here. A comma in a string among them has ended the
+  /// member too early.
+  private static func byteSequence(_ member: String) -> (key: String, value: String)? {
+    let parts = member.utf8.split(separator: UInt8(ascii: ":"), maxSplits: 2, omittingEmptySubsequences: false)
+    guard parts.count == 3, parts[0].last == UInt8(ascii: "=") else { return nil }
+    let (key, value, parameters) = (parts[0].dropLast(), parts[1], parts[2])
+    guard let first = key.first, isLowerCase(first) || first == UInt8(ascii: "*"),
+      key.allSatisfy({ isLowerCase($0) || isDigit($0) || "_-.*".utf8.contains($0) }), value.allSatisfy(isBase64),
+      parameters.isEmpty || parameters.first == UInt8(ascii: ";") && !parameters.contains(UInt8(ascii: "\""))
+    else { return nil }
+    return (String(decoding: key, as: UTF8.self), String(decoding: value, as: UTF8.self))
   }
-}
-
-/// Takes `KEY=:BASE64:` with the blanks around it. Parameters have no meaning here.
-private func byteSequence(_ rest: inout ArraySlice<UInt8>) -> (key: String, value: String)? {
-  skipBlanks(&rest)
-  let key = rest.prefix { isLowerCase($0) || isDigit($0) || "_-.*".utf8.contains($0) }
-  guard let first = key.first, isLowerCase(first) || first == UInt8(ascii: "*") else { return nil }
-  rest = rest.dropFirst(key.count)
-  guard rest.starts(with: "=:".utf8) else { return nil }
-  rest = rest.dropFirst(2)
-  let value = rest.prefix(while: isBase64)
-  rest = rest.dropFirst(value.count)
-  guard rest.popFirst() == UInt8(ascii: ":") else { return nil }
-  if rest.first == UInt8(ascii: ";") {
-    let parameters = rest.prefix { $0 != UInt8(ascii: ",") }
-    // A comma in a string would end it too early.
-    if parameters.contains(UInt8(ascii: "\"")) { return nil }
-    rest = rest.dropFirst(parameters.count)
-  }
-  skipBlanks(&rest)
-  return (String(decoding: key, as: UTF8.self), String(decoding: value, as: UTF8.self))
 }
 
 private func skipBlanks(_ rest: inout ArraySlice<UInt8>) { rest = rest.drop(while: isBlank) }
 
 private func isBase64(_ byte: UInt8) -> Bool {
-  isLowerCase(byte) || isDigit(byte) || UInt8(ascii: "A")...UInt8(ascii: "Z") ~= byte || "+/=".utf8.contains(byte)
+  isDigit(byte) || isLowerCase(lowercasedASCII(byte)) || "+/=".utf8.contains(byte)
 }

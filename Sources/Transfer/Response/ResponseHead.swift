@@ -17,10 +17,8 @@ package struct ResponseHead: Sendable {
 
   /// All values of the field `name` (in lower case), one for each occurrence.
   package func values(_ name: String) -> [String] {
-    var values: [String] = []
-    if lengths & Self.bit(name) == 0 { return values }
-    for field in fields where Self.isSame(field.name, name) { values.append(field.value) }
-    return values
+    if lengths & Self.bit(name) == 0 { return [] }
+    return fields.compactMap { Self.isSame($0.name, name) ? $0.value : nil }
   }
 
   package func first(_ name: String) -> String? {

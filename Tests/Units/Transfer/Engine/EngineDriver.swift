@@ -30,9 +30,14 @@ actor Driver {
     stopAfter limit: Int = .max, cancelAfter cancelLimit: Int = .max,
     whileTrue isWanted: @escaping @Sendable (Int) -> Bool = { _ in true }
   ) async -> Outcome {
+    let parts: URLParts
+    do throws(URLProblem) { parts = try URLParts(url) } catch {
+      let failure = TransferFailure(code: .badURL, message: error.reason)
+      return Outcome(result: FetchResult(end: .failed(failure)), body: [], accepts: [])
+    }
     nextID += 1
     // All tests share a few threads: on a busy machine a server's answer may have to wait for them for a minute.
-    var request = FetchRequest(id: nextID, url: url, connectTimeoutSeconds: 3600, idleTimeoutSeconds: 3600)
+    var request = FetchRequest(id: nextID, url: parts, connectTimeoutSeconds: 3600, idleTimeoutSeconds: 3600)
     change(&request)
     let sink = Sink(accepting: accepting, limit: limit)
     let id = request.id

@@ -22,14 +22,11 @@ private struct Dealing {
   mutating func run(seconds: Double) {
     let interval = Double(RateLimiter.interval) / 1000
     for _ in 0..<Int(seconds / interval) {
-      var shared = takers.map { (allowance: $0.allowance.shared ?? 0, isWaiting: $0.isWaiting) }
-      RateLimiter.deal(rate: rate, elapsed: RateLimiter.interval, to: &shared)
+      let groups = takers.map { [RateLimiter.Member(allowance: $0.allowance, group: nil, isPaused: $0.isWaiting)] }
+      RateLimiter.deal(rate: rate, elapsed: RateLimiter.interval, to: groups, \.shared)
       for index in takers.indices {
-        takers[index].allowance.shared = shared[index].allowance
         if let own = takers[index].own {
-          var single = [(allowance: takers[index].allowance.own ?? 0, isWaiting: takers[index].isWaiting)]
-          RateLimiter.deal(rate: own, elapsed: RateLimiter.interval, to: &single)
-          takers[index].allowance.own = single[0].allowance
+          RateLimiter.deal(rate: own, elapsed: RateLimiter.interval, to: [groups[index]], \.own)
         }
         takers[index].receive(interval)
       }
@@ -69,7 +66,7 @@ extension Dealing.Taker {
   @Test(arguments: [1, 2, 3, 8, 50], [1e5, 1e6, 1e7, 1e9])
   func `all together get the rate, in equal shares`(count: Int, rate: Double) {
     var dealing = Dealing(rate: rate)
-    dealing.takers = Array(repeating: .init(supply: 1e10), count: count)
+    dealing.takers = (0..<count).map { _ in .init(supply: 1e10) }
     // Connections that bring more at a time than an interval's share pay it back.
     dealing.run(seconds: 10)
     // At a low rate, a piece is a large part of what one gets.
@@ -122,21 +119,15 @@ extension Dealing.Taker {
   /// Fetches that take all that they may.
   private struct Fetches {
     var limiter = RateLimiter()
-    var members: [(allowance: RateAllowance, rate: UInt64?, rateClass: Int, group: UInt64)] = []
+    var members: [RateLimiter.Member] = []
     var received: [Int] = []
     var now: Milliseconds = 1000
 
-    mutating func add(_ rateClass: Int, rate: UInt64? = nil) {
+    mutating func add(_ rateClass: Int) {
       let group = UInt64(members.count + 1)
-      let allowance = limiter.newAllowance(rate: rate, rateClass: rateClass, group: group, at: now)
-      members.append((allowance, rate, rateClass, group))
+      limiter.limit(group, to: nil, of: rateClass)
+      members.append(.init(allowance: limiter.newAllowance(for: group, at: now), group: group, isPaused: true))
       received.append(0)
-    }
-
-    private func member(_ index: Int) -> RateLimiter.Member {
-      let (allowance, rate, rateClass, group) = members[index]
-      return RateLimiter.Member(
-        allowance: allowance, rate: limiter.rate(of: group) ?? rate, rateClass: rateClass, isPaused: true)
     }
 
     /// Bytes a second of each; at most 16 MB without a limit.
@@ -144,7 +135,7 @@ extension Dealing.Taker {
       received = received.map { _ in 0 }
       for _ in 0..<seconds * 1000 / Int(RateLimiter.interval) {
         now += RateLimiter.interval
-        _ = limiter.deal(to: members.indices.map { member($0) }, at: now)
+        _ = limiter.deal(to: members, at: now)
         for index in members.indices {
           for _ in 0..<50 where !members[index].allowance.isExhausted {
             members[index].allowance.take(16_384)
@@ -192,16 +183,18 @@ extension Dealing.Taker {
     var limiter = RateLimiter()
     let limits = [SharedRate(of: [0], bytesPerSecond: 1000), SharedRate(of: [1], bytesPerSecond: 1000)]
     limiter.share(limits)
-    let taker = limiter.newAllowance(rate: nil, rateClass: 0, group: 1, at: 1000)
-    func member(_ allowance: RateAllowance, _ rateClass: Int) -> RateLimiter.Member {
-      RateLimiter.Member(allowance: allowance, rate: nil, rateClass: rateClass, isPaused: true)
+    for (group, rateClass) in [(1, 0), (2, 0), (3, 1)] as [(UInt64, Int)] {
+      limiter.limit(group, to: nil, of: rateClass)
     }
-    _ = limiter.deal(to: [member(taker, 0)], at: 1000)
+    let taker = limiter.newAllowance(for: 1, at: 1000)
+    _ = limiter.deal(to: [.init(allowance: taker, group: 1, isPaused: true)], at: 1000)
     taker.take(1_000_000)
-    limiter.noteDebt(of: member(taker, 0), group: 1, at: 1000)
+    limiter.noteDebt(of: taker, group: 1, at: 1000)
     limiter.share(limits.reversed())
-    let others = [0, 1].map { limiter.newAllowance(rate: nil, rateClass: $0, group: nil, at: 1000) }
-    _ = limiter.deal(to: [member(others[0], 0), member(others[1], 1)], at: 1100)
-    #expect(others[0].shared == 0 && (others[1].shared ?? 0) > 0)
+    let others = [2, 3].map { (group: UInt64) in
+      RateLimiter.Member(allowance: limiter.newAllowance(for: group, at: 1000), group: group, isPaused: true)
+    }
+    _ = limiter.deal(to: others, at: 1100)
+    #expect(others[0].allowance.shared == 0 && (others[1].allowance.shared ?? 0) > 0)
   }
 }
