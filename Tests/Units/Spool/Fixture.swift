@@ -2,6 +2,7 @@ import Glibc
 import Synchronization
 import SystemPackage
 import TestSupport
+import Testing
 
 @testable import Spool
 
@@ -31,6 +32,12 @@ struct Fixture {
     spool = try Fixture.open(files, host: host, tag: 1, hook: hook, kind: kind)
   }
 
+  /// A spool whose hook works on its files.
+  init(watching hook: (TemporarySpool) -> any CallHook) throws {
+    files = try TemporarySpool()
+    spool = try Fixture.open(files, host: "alpha", tag: 1, hook: hook(files))
+  }
+
   /// The same spool as another worker opens it.
   func another(host: String = "alpha", hook: (any CallHook)? = nil, kind: FileSystemKind? = nil) throws -> Spool {
     try Fixture.open(files, host: host, tag: 2, hook: hook, kind: kind)
@@ -51,14 +58,53 @@ struct Fixture {
 
   /// Claims a job from `new`, `partial` or `cur`, with the real time unless told otherwise.
   func outcome(_ name: String, from origin: Directory = .new, secondsLater: Int64 = 0) throws -> ClaimOutcome {
-    try Claims(spool).claim(FileName(name), from: origin, now: .now() + secondsLater)
+    try spool.outcome(name, from: origin, at: .now() + secondsLater)
   }
 
   func claim(_ name: String, from origin: Directory = .new, secondsLater: Int64 = 0) throws -> Claim {
     try outcome(name, from: origin, secondsLater: secondsLater).claim()
   }
 
-  func text(_ relative: String) throws -> String { String(decoding: try readFile(files.path(relative)), as: UTF8.self) }
+  // MARK: its files, by paths below its root
+
+  func names(_ directory: String) -> [String] { files.names(directory) }
+  func bytes(_ path: String) throws -> [UInt8] { try readFile(files.path(path)) }
+  func text(_ path: String) throws -> String { String(decoding: try bytes(path), as: UTF8.self) }
+  func write(_ path: String, _ text: String) throws { try writeFile(files.path(path), Array(text.utf8)) }
+  func status(_ path: String) -> stat? { fileStatus(files.path(path)) }
+  func move(_ path: String, _ target: String) throws { try files.move(path, target) }
+  func link(_ path: String, _ other: String) throws {
+    try check("link", Glibc.link(files.path(path), files.path(other)), other)
+  }
+  func remove(_ path: String) throws { try check("unlink", unlink(files.path(path)), path) }
+  func makeDirectory(_ path: String) throws { try check("mkdir", mkdir(files.path(path), 0o700), path) }
+
+  private func check(_ call: String, _ result: Int32, _ path: String) throws {
+    if result != 0 { throw TestSupportError(call, path, errno: errno) }
+  }
+}
+
+extension Spool {
+  /// Claims a job, with the real time unless told otherwise.
+  func outcome(
+    _ name: String, from origin: Directory = .new, at now: Timestamp = .now(), isForced: Bool = false
+  ) throws -> ClaimOutcome {
+    try Claims(self).claim(FileName(name), from: origin, now: now, isForced: isForced)
+  }
+}
+
+/// What a hook does that may fail.
+func recordingErrors(_ body: () throws -> Void) {
+  do { try body() } catch { Issue.record(error) }
+}
+
+/// The cells of a table in text: a line is a row, and `|` is between two cells.
+func tableRows(_ text: String, columns: Int) -> [[String]] {
+  text.split(separator: "\n").map { line in
+    let cells = line.split(separator: "|", omittingEmptySubsequences: false)
+    precondition(cells.count == columns, "\(line)")
+    return cells.map { $0.split(separator: " ").joined(separator: " ") }
+  }
 }
 
 struct Unexpected: Error, CustomStringConvertible {
