@@ -24,7 +24,7 @@ import Testing
     }
     try fixture.files.drop("x", Self.job)
     try #require(link(dropped, other) == 0, "two names: then the worker makes a copy")
-    let claim = try Claims(fixture.another(hook: hook)).claim(FileName("x"), from: .new, now: .now()).claim()
+    let claim = try fixture.another(hook: hook).outcome("x").claim()
     try claim.append(.requeued(.now()))
     try claim.giveUp()
     let text = try fixture.text("failed/x")
@@ -46,9 +46,9 @@ import Testing
     let outcome = try Claims(spool).claim(FileName("x"), from: .new, now: .now() + 60) { text in
       text.request.urls.first?.text == "https://host/a"
     }
-    #expect(outcome.label == "unavailable" && fixture.files.names("cur") == [])
+    #expect(outcome.label == "unavailable" && fixture.names("cur") == [])
     #expect(try fixture.text("new/x") == text)
-    #expect(try Claims(spool).claim(FileName("x"), from: .new, now: .now() + 60).claim().origin == .new)
+    #expect(try spool.outcome("x", at: .now() + 60).claim().origin == .new)
   }
 
   /// Has another file take the name of a job that is just being claimed.
@@ -68,16 +68,16 @@ import Testing
     }
     try fixture.files.drop("x", Self.job)
     try writeFile(other, Array(text.utf8))
-    return try Claims(fixture.another(hook: hook)).claim(FileName("x"), from: .new, now: .now())
+    return try fixture.another(hook: hook).outcome("x")
   }
 
   @Test func `a file that took the name of another is left to whoever writes it`() throws {
     let fixture = try Fixture()
-    try writeFile(fixture.files.path("hold/other"), [])
+    try fixture.write("hold/other", "")
     let writer = open(fixture.files.path("hold/other"), O_WRONLY | O_CLOEXEC)
     defer { close(writer) }
     let outcome = try exchanging("https://host/b\n", fixture) { _ in nil }
-    #expect(outcome.label == "unfinished" && fixture.files.names("cur") == [])
+    #expect(outcome.label == "unfinished" && fixture.names("cur") == [])
     #expect(try fixture.text("new/x") == "https://host/b\n")
   }
 
@@ -90,7 +90,7 @@ import Testing
       isSpent.turnOn()
       return .fail(.wouldBlock)
     }
-    #expect(outcome.label == "unfinished" && fixture.files.names("cur") == [])
+    #expect(outcome.label == "unfinished" && fixture.names("cur") == [])
     #expect(try fixture.text("new/x") == "https://host/b\n")
   }
 
@@ -103,7 +103,7 @@ import Testing
       }
       return nil
     }
-    #expect(outcome.label == "unfinished" && fixture.files.names("cur") == [])
+    #expect(outcome.label == "unfinished" && fixture.names("cur") == [])
     #expect(try fixture.text("new/x") == "https://host/c\n" && fixture.text("new/x~2") == "https://host/b")
   }
 
@@ -121,7 +121,7 @@ import Testing
     // The owner can complete it, or the next claim does.
     for left in [["x:alpha.7.00000009"], []] {
       let outcome = try Claims(spool).claim(name, from: .cur, now: .now() + 3600)
-      #expect(outcome.label == "unavailable" && fixture.files.names("cur") == left)
+      #expect(outcome.label == "unavailable" && fixture.names("cur") == left)
     }
     #expect(try fixture.text("done/x") == Self.job)
   }
@@ -136,7 +136,7 @@ import Testing
     let outcome = try fixture.outcome("x", secondsLater: 3600)
     #expect(outcome.defect?.reason.contains("a job has at most 64 KiB") == true, "\(outcome.label)")
     #expect(fileStatus(payload).map { Int($0.st_size) } == size)
-    #expect(fixture.files.names("failed") == ["x", "x.record"] && fixture.files.names("new") == [])
+    #expect(fixture.names("failed") == ["x", "x.record"] && fixture.names("new") == [])
     #expect(try fixture.files.lines("failed/x.record").last?["code"] == "malformed")
   }
 
@@ -166,13 +166,13 @@ import Testing
     let owner = WorkerID(host: "alpha", process: 42, tag: 1)
     let spool = try Spool(files.root, owner: owner, boot: "boot-1", system: System(hook: hook))
     try files.drop("x", Self.job)
-    var outcome = try Claims(spool).claim(FileName("x"), from: .new, now: .now())
+    var outcome = try spool.outcome("x")
     #expect(openings.current >= opening && files.names("cur") == [])
     #expect(try readFile(victim) == Array(Self.job.utf8))
     if substitute == .fifo, opening == 2 {
       // A pipe can be opened, and is not what was locked.
       #expect(outcome.label == "unavailable")
-      outcome = try Claims(spool).claim(FileName("x"), from: .new, now: .now())
+      outcome = try spool.outcome("x")
     }
     if substitute == .none {
       #expect(outcome.label == "unavailable")
@@ -194,11 +194,11 @@ import Testing
     let owner = WorkerID(host: "alpha", process: 42, tag: 1)
     let spool = try Spool(files.root, owner: owner, boot: "boot-1", system: System(hook: hook))
     try files.drop("x", Self.job)
-    #expect(try Claims(spool).claim(FileName("x"), from: .new, now: .now()).label == "unavailable")
+    #expect(try spool.outcome("x").label == "unavailable")
     let fixture = try Fixture()
     try fixture.files.drop("x", Self.job)
     let barred = try fixture.another(hook: Probe.once(.rename, "new/x ") { .fail(.permissionDenied) })
-    #expect(try Claims(barred).claim(FileName("x"), from: .new, now: .now()).label.hasPrefix("barred: "))
+    #expect(try barred.outcome("x").label.hasPrefix("barred: "))
     let refused = Switch()
     let closed = try fixture.another(
       hook: Probe { call in
@@ -207,7 +207,7 @@ import Testing
       })
     refused.turnOn()
     #expect(throws: SpoolError.self, "then jobs cannot be claimed at all") {
-      try Claims(closed).claim(FileName("x"), from: .new, now: .now())
+      try closed.outcome("x")
     }
   }
 
@@ -225,7 +225,7 @@ import Testing
     let owner = WorkerID(host: "alpha", process: 42, tag: 1)
     let spool = try Spool(files.root, owner: owner, boot: "boot-1", system: System(hook: hook))
     for place in [path, other] { try writeFile(place, Array(Self.job.utf8)) }
-    let claim = try Claims(spool).claim(FileName("x"), from: origin, now: .now(), isForced: true).claim()
+    let claim = try spool.outcome("x", from: origin, isForced: true).claim()
     #expect(files.names("cur") == ["x:alpha.42.00000001"] && files.names("tmp") == ["x"])
     try claim.giveUp()
     #expect(try readFile(files.path("failed/x")) == Array(Self.job.utf8))
@@ -242,7 +242,7 @@ import Testing
         guard call.kind == .open, call.path == "new/x" else { return nil }
         return openings.next() == 2 ? .fail(.textFileBusy) : nil
       })
-    let claim = try Claims(spool).claim(FileName("x"), from: .new, now: .now()).claim()
+    let claim = try spool.outcome("x").claim()
     try claim.giveUp()
     #expect(try fixture.text("failed/x") == Self.job)
   }
@@ -252,7 +252,7 @@ import Testing
     let fixture = try Fixture()
     try fixture.files.drop("x", Self.job)
     let spool = try fixture.another(hook: Probe.once(.open, "new/x") { .fail(.wouldBlock) })
-    guard case .unfinished = try Claims(spool).claim(FileName("x"), from: .new, now: .now()) else {
+    guard case .unfinished = try spool.outcome("x") else {
       throw Unexpected(description: "not left alone")
     }
   }
@@ -269,24 +269,24 @@ import Testing
         if $0.kind == .open && $0.path == "new/x" { isOpen.turnOn() }
         return isOpen.isOn && $0.kind == call && $0.path == "new/x" ? .fail(.staleNFSFileHandle) : nil
       })
-    let outcome = try Claims(spool).claim(FileName("x"), from: .new, now: .now())
+    let outcome = try spool.outcome("x")
     #expect(["unavailable", "unfinished"].contains(outcome.label))
-    #expect(fixture.files.names("new") == ["x"])
+    #expect(fixture.names("new") == ["x"])
   }
 
   /// Another user's directory cannot be moved to another one: it stays, is told of, and the spool is none the worse.
   @Test(arguments: [Errno.permissionDenied, .notPermitted, .resourceBusy])
   func whatCannotBeMoved(errno: Errno) throws {
     let fixture = try Fixture()
-    try #require(mkdir(fixture.files.path("new/x"), 0o700) == 0)
+    try fixture.makeDirectory("new/x")
     let spool = try fixture.another(hook: Probe { $0.kind == .rename ? .fail(errno) : nil })
     for _ in 1...2 {
-      guard case .barred(let defect) = try Claims(spool).claim(FileName("x"), from: .new, now: .now()) else {
+      guard case .barred(let defect) = try spool.outcome("x") else {
         throw Unexpected(description: "not barred")
       }
       #expect(defect.reason.contains("not a regular file") && defect.reason.contains("cannot be moved"))
     }
-    #expect(fixture.files.names("new") == ["x"] && fixture.files.names("failed") == ["x.record"])
+    #expect(fixture.names("new") == ["x"] && fixture.names("failed") == ["x.record"])
   }
 
   /// As where another user has mounted a file system of their own (fuse(4)).
@@ -295,7 +295,7 @@ import Testing
     try fixture.files.drop("x", Self.job)
     let spool = try fixture.another(
       hook: Probe { [.open, .stat].contains($0.kind) && $0.path == "new/x" ? .fail(.permissionDenied) : nil })
-    guard case .barred = try Claims(spool).claim(FileName("x"), from: .new, now: .now()) else {
+    guard case .barred = try spool.outcome("x") else {
       throw Unexpected(description: "not barred")
     }
   }

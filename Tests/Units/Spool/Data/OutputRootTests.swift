@@ -26,9 +26,9 @@ import Testing
     #expect(try place.status()?.inode == part.inode)
     #expect(try fixture.files.payload("sets/2026/x") == [1, 2, 3])
     for directory in ["files/sets", "files/sets/2026"] {
-      #expect((fileStatus(fixture.files.path(directory))?.st_mode ?? 0) & 0o777 == 0o700)
+      #expect((fixture.status(directory)?.st_mode ?? 0) & 0o777 == 0o700)
     }
-    #expect((fileStatus(fixture.files.path("files/sets/2026/x"))?.st_mode ?? 0) & 0o777 == 0o600)
+    #expect((fixture.status("files/sets/2026/x")?.st_mode ?? 0) & 0o777 == 0o600)
   }
 
   /// As FAT, which has no links, refuses a colon.
@@ -88,7 +88,7 @@ import Testing
   @Test func theSpoolsOwnDirectories() throws {
     let fixture = try Fixture()
     let names = ["hooks", "keys", "pieces", "roots", "servers"]
-    for name in names { try #require(mkdir(fixture.files.path(name), 0o700) == 0) }
+    for name in names { try fixture.makeDirectory(name) }
     let own = try NamedRoots(fixture.spool).ownDirectories()
     for name in names {
       let status = try fixture.spool.system.status(fixture.spool.root, Path(name))
@@ -117,7 +117,7 @@ import Testing
     let fixture = try Fixture()
     let part = try part(fixture)
     try writeFile(fixture.files.path("tmp/successor"), [9, 9])
-    try #require(rename(fixture.files.path("tmp/successor"), fixture.files.path("partial/a.part")) == 0)
+    try fixture.move("tmp/successor", "partial/a.part")
     let place = try OutputRoot(nil, spool: fixture.spool).place(try output("x"))
     // The inode has no name left; whether the kernel lets it be linked or not, nothing else gets the name.
     let published = Result { try place.publish(part, overwrite: false) }
@@ -198,7 +198,7 @@ import Testing
       try writeFile(fixture.files.path("files/x"), [9])
       #expect(try !place.publish(copy, overwrite: false))
       #expect(try fixture.files.payload("x") == [9])
-      try #require(unlink(fixture.files.path("files/x")) == 0)
+      try fixture.remove("files/x")
       #expect(try place.publish(copy, overwrite: false))
       #expect(try fixture.files.payload("x") == [1, 2, 3])
       #expect(hidden(fixture.files.path("files")) == [])
@@ -257,12 +257,12 @@ import Testing
       throw Unexpected(description: "not replaced")
     }
     #expect(try readFile(victim) == [7])
-    #expect(fileStatus(fixture.files.path("files/x")).map { $0.st_mode & S_IFMT } == S_IFREG)
+    #expect(fixture.status("files/x").map { $0.st_mode & S_IFMT } == S_IFREG)
   }
 
   @Test func aDirectoryAtTheFinalName() throws {
     let fixture = try Fixture()
-    try #require(mkdir(fixture.files.path("files/x"), 0o700) == 0)
+    try fixture.makeDirectory("files/x")
     let place = try OutputRoot(nil, spool: fixture.spool).place(try output("x"))
     let part = try part(fixture)
     guard case .exists = try place.publish(part, overwrite: false) else { throw Unexpected(description: "replaced") }
@@ -288,7 +288,7 @@ import Testing
     func unsynced(_ place: OutputPlace) -> [Flush.Target] { place.unsynced.map(\.target) }
     func targets(_ names: String...) throws -> [Flush.Target] {
       try names.map {
-        let status = try #require(fileStatus(fixture.files.path($0)))
+        let status = try #require(fixture.status($0))
         return .file(device: UInt64(status.st_dev), inode: UInt64(status.st_ino))
       }
     }

@@ -157,8 +157,7 @@ import Testing
       "publisher",
       { one, other in
         let fixture = try Fixture()
-        try writeFile(
-          fixture.files.path("done/a"), Array("http://h/\ndone: 2026-01-01T00:00:00Z output=\(one) \n".utf8))
+        try fixture.write("done/a", "http://h/\ndone: 2026-01-01T00:00:00Z output=\(one) \n")
         return try JobSearch(fixture.spool).publisher(of: other, in: nil, like: jobName("b")) != nil
       }
     ),

@@ -70,17 +70,17 @@ import Testing
   }
 
   private func intrude(_ intrusion: Intrusion, _ fixture: Fixture, _ other: Spool, at place: JobPlace) throws {
-    guard fileStatus(fixture.files.path(place.path.display)) != nil else { return }
+    guard fixture.status(place.path.display) != nil else { return }
     let elsewhere = elsewhere(place)
     switch intrusion {
     case .move: try? other.moveNoReplace(place.path, elsewhere)
     case .halfMove: link(fixture.files.path(place.path.display), fixture.files.path(elsewhere.display))
     case .remove: unlink(fixture.files.path(place.path.display))
     case .replace:
-      try writeFile(fixture.files.path("tmp/theirs"), Array("https://host/other\n".utf8))
+      try fixture.write("tmp/theirs", "https://host/other\n")
       try? other.moveNoReplace(place.path, elsewhere)
       try? other.moveNoReplace(Path(.tmp, FileName("theirs")), place.path)
-    case .claim: _ = try Claims(other).claim(FileName("x"), from: place.directory, now: .now(), isForced: true)
+    case .claim: _ = try other.outcome("x", from: place.directory, isForced: true)
     case .edit:
       // As long as the first one has the job in hand, the second one waits, here in vain.
       let job = open(fixture.files.path(place.path.display), O_RDONLY)
@@ -150,8 +150,7 @@ import Testing
     throws
   {
     for (origin, target) in change.origins {
-      let fixture = try Fixture(
-        hook: Probe { call in !exchanges && isExchange(call) ? .fail(.invalidArgument) : nil })
+      let fixture = try Fixture(hook: Probe { call in !exchanges && isExchange(call) ? .fail(.invalidArgument) : nil })
       let place = try put(fixture, in: origin)
       try change.perform(fixture.spool, at: place)
       let text = try fixture.text("\(target.rawValue)/x")
@@ -215,10 +214,10 @@ import Testing
       guard case .moved(_, let held) = try Steering(fixture.spool).perform(.hold, FileName("x")) else {
         throw Unexpected(description: "not held")
       }
-      let status = try #require(fileStatus(fixture.files.path("hold/x")))
+      let status = try #require(fixture.status("hold/x"))
       #expect(status.st_ino == held.inode && (held.inode == place.inode) == !isDead)
       #expect(status.st_mtim.tv_sec == 1_000_000_000)
-      #expect(try fixture.text("hold/x") == Self.text && fixture.files.names("tmp") == [])
+      #expect(try fixture.text("hold/x") == Self.text && fixture.names("tmp") == [])
     }
   }
 
@@ -226,7 +225,7 @@ import Testing
   private func replacing(_ fixture: Fixture, in directory: String) {
     #expect(rename(fixture.files.path("\(directory)/x"), fixture.files.path("done/x")) == 0)
     do {
-      try writeFile(fixture.files.path("\(directory)/x"), Array("https://host/other\n".utf8))
+      try fixture.write("\(directory)/x", "https://host/other\n")
     } catch {
       Issue.record(error)
     }
@@ -244,7 +243,7 @@ import Testing
     let place = try put(fixture, in: .failed)
     act.run = { replacing(fixture, in: "failed") }
     #expect(throws: SpoolError.self) { try JobEditor(fixture.spool).edit(place) { $0 } }
-    #expect(isSpent.isOn && fixture.files.names("tmp") == [])
+    #expect(isSpent.isOn && fixture.names("tmp") == [])
     #expect(try files(fixture.files, with: "# mine") == ["done/x"])
     #expect(try files(fixture.files, with: "https://host/other") == ["failed/x"])
   }
@@ -269,7 +268,7 @@ import Testing
     act.run = {
       if isTaken.isOn {
         do {
-          try writeFile(fixture.files.path("failed/x"), Array("https://host/third\n".utf8))
+          try fixture.write("failed/x", "https://host/third\n")
         } catch {
           Issue.record(error)
         }
@@ -278,7 +277,7 @@ import Testing
       }
     }
     #expect(throws: SpoolError.self) { try JobEditor(fixture.spool).edit(place) { $0 } }
-    #expect(isSpent.isOn && fixture.files.names("cur") == [])
+    #expect(isSpent.isOn && fixture.names("cur") == [])
     #expect(try files(fixture.files, with: "https://host/other") == ["failed/x~2"])
     #expect(try fixture.text("failed/x") == "https://host/third\n")
   }
@@ -286,15 +285,14 @@ import Testing
   /// Another job has the name where it would go: it has its old text then.
   @Test(arguments: [true, false])
   func `a name that is taken changes nothing`(exchanges: Bool) throws {
-    let fixture = try Fixture(
-      hook: Probe { call in !exchanges && isExchange(call) ? .fail(.invalidArgument) : nil })
+    let fixture = try Fixture(hook: Probe { call in !exchanges && isExchange(call) ? .fail(.invalidArgument) : nil })
     _ = try put(fixture, in: .failed)
-    try writeFile(fixture.files.path("new/x"), Array("https://host/other\n".utf8))
+    try fixture.write("new/x", "https://host/other\n")
     guard case .taken = try Steering(fixture.spool).relink(FileName("x"), in: .failed, Self.relinking) else {
       throw Unexpected(description: "not taken")
     }
     #expect(try fixture.text("failed/x") == Self.text && fixture.text("new/x") == "https://host/other\n")
-    #expect(fixture.files.names("tmp") == [])
+    #expect(fixture.names("tmp") == [])
   }
 
   /// Between two exchanges of names a person could move the other one's text away.
@@ -316,7 +314,7 @@ import Testing
     }
     #expect(throws: SpoolError.self) { try JobEditor(fixture.spool).edit(place) { $0 } }
     #expect(!hook.calls.contains(where: isExchange))
-    #expect(try fixture.text("failed/x") == "https://host/other\n" && fixture.files.names("tmp") == [])
+    #expect(try fixture.text("failed/x") == "https://host/other\n" && fixture.names("tmp") == [])
   }
 
   /// Somebody has died in the middle of a move by link and unlink, while a worker gave the job a number.
@@ -324,7 +322,7 @@ import Testing
   func `a job with two names is not edited`(second: String) throws {
     let fixture = try Fixture()
     let place = try put(fixture, in: .hold)
-    try #require(link(fixture.files.path("hold/x"), fixture.files.path(second)) == 0)
+    try fixture.link("hold/x", second)
     #expect(throws: SpoolError.self) { try JobEditor(fixture.spool).edit(place) { $0 + Array("# new\n".utf8) } }
     #expect(try fixture.text("hold/x") == Self.text && fixture.text(second) == Self.text)
   }
@@ -343,7 +341,7 @@ import Testing
     act.run = {
       #expect(rename(fixture.files.path("failed/x"), fixture.files.path("new/x")) == 0)
       do {
-        try writeFile(fixture.files.path("failed/x"), Array("https://host/other\n".utf8))
+        try fixture.write("failed/x", "https://host/other\n")
       } catch {
         Issue.record(error)
       }
@@ -357,8 +355,7 @@ import Testing
   @Test(arguments: Change.allCases)
   func `on a full disk nothing is changed and nothing is paused`(change: Change) throws {
     for (origin, _) in change.origins {
-      let fixture = try Fixture(
-        hook: Probe { $0.kind == .write || $0.kind == .create ? .fail(.noSpace) : nil })
+      let fixture = try Fixture(hook: Probe { $0.kind == .write || $0.kind == .create ? .fail(.noSpace) : nil })
       let place = try put(fixture, in: origin)
       #expect(throws: SpoolError.self, "\(change) \(origin)") { try change.perform(fixture.spool, at: place) }
       let stays = origin == .cur ? "partial/x" : change == .get && origin == .done ? "new/x" : place.path.display
@@ -388,12 +385,11 @@ import Testing
 
   /// Whoever is told that it was not dropped drops it again.
   @Test func `a drop whose last flush fails is no drop`() throws {
-    let fixture = try Fixture(
-      hook: Probe { $0.kind == .fsync && !$0.path.hasPrefix("tmp/") ? .fail(.ioError) : nil })
+    let fixture = try Fixture(hook: Probe { $0.kind == .fsync && !$0.path.hasPrefix("tmp/") ? .fail(.ioError) : nil })
     #expect(throws: SpoolError.self) { try Drops(fixture.spool).drop("https://host/a\n", as: jobName("a")) }
     #expect(throws: SpoolError.self) {
       try Drops(fixture.spool).subscribe("list: https://host/feed\nurl: https://host/feed\n", as: jobName("b"))
     }
-    for directory in ["tmp", "new", "standing"] { #expect(fixture.files.names(directory) == []) }
+    for directory in ["tmp", "new", "standing"] { #expect(fixture.names(directory) == []) }
   }
 }

@@ -10,8 +10,8 @@ import Testing
 @Suite struct HalfMovedTests {
   private func halfMoved(_ from: String, _ to: String) throws -> Fixture {
     let fixture = try Fixture()
-    try writeFile(fixture.files.path("\(from)/a"), Array("http://host/a\n".utf8))
-    try #require(link(fixture.files.path("\(from)/a"), fixture.files.path("\(to)/a")) == 0)
+    try fixture.write("\(from)/a", "http://host/a\n")
+    try fixture.link("\(from)/a", "\(to)/a")
     return fixture
   }
 
@@ -20,7 +20,7 @@ import Testing
     let fixture = try halfMoved(from.rawValue, "hold")
     // Somebody may be about to remove either name.
     for (now, left) in [(Timestamp.now(), ["hold/a", "\(from.rawValue)/a"]), (.now() + 11, ["hold/a"])] {
-      guard case .unavailable = try Claims(fixture.spool).claim(FileName("a"), from: from, now: now) else {
+      guard case .unavailable = try fixture.spool.outcome("a", from: from, at: now) else {
         Issue.record("claimed")
         return
       }
@@ -41,11 +41,11 @@ import Testing
 
   @Test func `a retry`() throws {
     let fixture = try halfMoved("failed", "new")
-    guard case .claimed = try Claims(fixture.spool).claim(FileName("a"), from: .new, now: .now()) else {
+    guard case .claimed = try fixture.spool.outcome("a") else {
       Issue.record("not claimed")
       return
     }
-    #expect(fixture.files.names("failed") == [] && fixture.files.names("new") == [])
+    #expect(fixture.names("failed") == [] && fixture.names("new") == [])
   }
 
   @Test func `the same command again completes it`() throws {
@@ -70,7 +70,7 @@ import Testing
         return nil
       })
     places.withLock { $0 = ["new/a", "failed/a~2"].map { fixture.files.path($0) } }
-    try writeFile(fixture.files.path("new/a"), Array("http://host/a\n".utf8))
+    try fixture.write("new/a", "http://host/a\n")
     fixture.spool.lacksNoReplace.store(true, ordering: .relaxed)
     _ = try Steering(fixture.spool).perform(.hold, FileName("a"))
     #expect(files(of: fixture) == ["failed/a~2"])
@@ -101,7 +101,7 @@ import Testing
     drop("http://host/a\n")
     fixture.spool.lacksNoReplace.store(true, ordering: .relaxed)
     _ = try Steering(fixture.spool).perform(.hold, FileName("a"))
-    #expect(fixture.files.names("tmp") == [])
+    #expect(fixture.names("tmp") == [])
     let names = moment == .putBack ? ["new/a", "new/a~2"] : ["new/a"]
     #expect(files(of: fixture) == names + ["hold/a", "done/a"])
     #expect(try fixture.text(names[names.count - 1]) == "http://host/other\n")
@@ -114,8 +114,8 @@ import Testing
   /// A file with two names.
   private func double(_ one: String, _ other: String, kind: FileSystemKind? = nil) throws -> Fixture {
     let fixture = try Fixture(kind: kind)
-    try writeFile(fixture.files.path(one), Array("http://host/a\n".utf8))
-    try #require(link(fixture.files.path(one), fixture.files.path(other)) == 0)
+    try fixture.write(one, "http://host/a\n")
+    try fixture.link(one, other)
     return fixture
   }
 
@@ -124,33 +124,33 @@ import Testing
     let fixture = try Fixture()
     try fixture.drop("http://host/a\n", as: "a")
     let claim = try fixture.claim("a")
-    let name = try #require(fixture.files.names("cur").first)
-    try #require(link(fixture.files.path("cur/\(name)"), fixture.files.path("partial/a")) == 0)
+    let name = try #require(fixture.names("cur").first)
+    try fixture.link("cur/\(name)", "partial/a")
     try claim.park(until: .now())
-    #expect(fixture.files.names("partial") == ["a"] && fixture.files.names("cur") == [])
+    #expect(fixture.names("partial") == ["a"] && fixture.names("cur") == [])
   }
 
   /// Its receipt makes way for the archives by a move to its own name, which is taken.
   @Test(arguments: [true, false]) func `a receipt by the name of the archives stays`(lacksNoReplace: Bool) throws {
     let fixture = try Fixture()
-    try writeFile(fixture.files.path("done/archive"), Array("http://host/a\n".utf8))
+    try fixture.write("done/archive", "http://host/a\n")
     fixture.spool.lacksNoReplace.store(lacksNoReplace, ordering: .relaxed)
     #expect(try Archive(fixture.spool).take(FileName("archive"), doneAt: .now()) == nil)
     #expect(try fixture.text("done/archive~2") == "http://host/a\n")
-    #expect(fileStatus(fixture.files.path("done/archive")).map { $0.st_mode & S_IFMT } == S_IFDIR)
+    #expect(fixture.status("done/archive").map { $0.st_mode & S_IFMT } == S_IFDIR)
   }
 
   @Test func `a claim of a job that waits by a number goes`() throws {
     let fixture = try double(Self.claim, "partial/a~4")
     #expect(try fixture.claim("a~4", from: .partial).isOpen)
-    #expect(fixture.files.names("cur").count == 1 && fixture.files.names("partial") == [])
+    #expect(fixture.names("cur").count == 1 && fixture.names("partial") == [])
   }
 
   /// Of a rename from `new/` that a power cut left half made.
   @Test func `the name that a numbered claim was dropped by goes`() throws {
     let fixture = try double("cur/a~2:alpha.7.00000009", "new/a")
     #expect(try fixture.claim("a~2:alpha.7.00000009", from: .cur).isOpen)
-    #expect(fixture.files.names("new") == [] && fixture.files.names("cur").count == 1)
+    #expect(fixture.names("new") == [] && fixture.names("cur").count == 1)
   }
 
   /// A power cut has left a rename half made, or a person's move, and the other name was moved on.
@@ -208,15 +208,15 @@ import Testing
     let text = JobText.finished(Array("http://host/a\n".utf8), on: Self.shared)
     let fixture = try Fixture(kind: Self.shared)
     try writeFile(fixture.files.path("new/a"), text)
-    try #require(link(fixture.files.path("new/a"), fixture.files.path("tmp/a")) == 0)
+    try fixture.link("new/a", "tmp/a")
     _ = try Steering(fixture.spool).perform(.low, FileName("a"))
     #expect(try fixture.text("new/a") == String(decoding: text, as: UTF8.self))
-    guard case .unfinished = try Claims(fixture.spool).claim(FileName("a"), from: .new, now: .now()) else {
+    guard case .unfinished = try fixture.spool.outcome("a") else {
       Issue.record("claimed")
       return
     }
     // ln(1) is another way to drop a job.
-    guard case .claimed = try Claims(fixture.spool).claim(FileName("a"), from: .new, now: .now() + 11) else {
+    guard case .claimed = try fixture.spool.outcome("a", at: .now() + 11) else {
       Issue.record("not claimed")
       return
     }
@@ -231,10 +231,10 @@ import Testing
         return nil
       })
     urgent.withLock { $0 = fixture.files.path("urgent/a") }
-    try writeFile(fixture.files.path("partial/a"), Array("http://host/a\n".utf8))
+    try fixture.write("partial/a", "http://host/a\n")
     fixture.spool.lacksNoReplace.store(true, ordering: .relaxed)
     _ = try Steering(fixture.spool).perform(.high, FileName("a"))
-    #expect(files(of: fixture) == ["partial/a"] && fixture.files.names("tmp") == [])
+    #expect(files(of: fixture) == ["partial/a"] && fixture.names("tmp") == [])
   }
 
   // MARK: where another file gets the name, or a call fails
@@ -252,7 +252,7 @@ import Testing
     root.withLock { $0 = fixture.files.root }
     fixture.spool.lacksNoReplace.store(true, ordering: .relaxed)
     try fixture.drop("http://host/a\n", as: "a")
-    #expect(files(of: fixture) == ["new/a"] && fixture.files.names("tmp") == [])
+    #expect(files(of: fixture) == ["new/a"] && fixture.names("tmp") == [])
   }
 
   /// What gets a name at the moment at which the file that has it is to go.
@@ -269,16 +269,16 @@ import Testing
         }
         return nil
       })
-    try writeFile(fixture.files.path("hold/other"), Array("http://host/other\n".utf8))
+    try fixture.write("hold/other", "http://host/other\n")
     root.withLock { $0 = fixture.files.root }
     try body(fixture)
-    #expect(fixture.files.names("hold") == [] && fixture.files.names("tmp") == [])
+    #expect(fixture.names("hold") == [] && fixture.names("tmp") == [])
     return fixture
   }
 
   @Test func `a job that gets the name of an empty file keeps it`() throws {
     let fixture = try replacing("partial/a") { fixture in
-      try writeFile(fixture.files.path("partial/a"), [])
+      try fixture.write("partial/a", "")
       #expect(try !JobMoves(fixture.spool).removeTouched(Path(.partial, FileName("a")), in: .partial))
     }
     #expect(try fixture.text("partial/a") == "http://host/other\n")
@@ -290,7 +290,7 @@ import Testing
     let claim = ClaimName.fileName(try jobName("a"), owner)
     let fixture = try replacing(Path(.cur, claim).display) { fixture in
       try #require(fixture.spool.owner.text == owner.text)
-      try writeFile(fixture.files.path(Path(.cur, claim).display), Array("http://host/a\n".utf8))
+      try fixture.write(Path(.cur, claim).display, "http://host/a\n")
       fixture.spool.lacksNoReplace.store(true, ordering: .relaxed)
       try fixture.spool.moveNoReplace(Path(.cur, claim), Path(.new, FileName("a")))
     }
@@ -299,27 +299,27 @@ import Testing
 
   @Test func `a job that cannot be looked at gets its name back`() throws {
     let fixture = try Fixture(hook: Probe.once(.stat, "tmp/moved") { .fail(.ioError) })
-    try writeFile(fixture.files.path("new/a"), Array("http://host/a\n".utf8))
+    try fixture.write("new/a", "http://host/a\n")
     let path = Path(.new, FileName("a"))
     let status = try #require(try fixture.spool.status(.new, FileName("a")))
     #expect(throws: SpoolError.self) { try fixture.spool.remove(path, of: status) }
-    #expect(files(of: fixture) == ["new/a"] && fixture.files.names("tmp") == [])
+    #expect(files(of: fixture) == ["new/a"] && fixture.names("tmp") == [])
   }
 
   /// The same in a move by link: it has both names then, like one that a crash cut.
   @Test func `nor does a failed look at a move leave the old name elsewhere`() throws {
     let fixture = try Fixture(hook: Probe.once(.stat, "tmp/moved") { .fail(.ioError) })
-    try writeFile(fixture.files.path("new/a"), Array("http://host/a\n".utf8))
+    try fixture.write("new/a", "http://host/a\n")
     fixture.spool.lacksNoReplace.store(true, ordering: .relaxed)
     #expect(throws: SpoolError.self) {
       try fixture.spool.moveNoReplace(Path(.new, FileName("a")), Path(.hold, FileName("a")))
     }
-    #expect(files(of: fixture) == ["new/a", "hold/a"] && fixture.files.names("tmp") == [])
+    #expect(files(of: fixture) == ["new/a", "hold/a"] && fixture.names("tmp") == [])
   }
 
   private func files(of fixture: Fixture) -> [String] {
     ["new", "urgent", "cur", "partial", "hold", "failed", "done"].flatMap { directory in
-      fixture.files.names(directory).map { "\(directory)/\($0)" }
+      fixture.names(directory).map { "\(directory)/\($0)" }
     }
   }
 }

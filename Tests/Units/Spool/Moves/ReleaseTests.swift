@@ -50,7 +50,7 @@ import Testing
   func aLineThatACrashToreGoes(whole: String, torn: String) throws {
     let fixture = try Fixture()
     for (name, tail) in [("a", torn), ("b", "priority: high")] {
-      try writeFile(fixture.files.path("failed/\(name)"), Array((whole + tail).utf8))
+      try fixture.write("failed/\(name)", whole + tail)
       _ = try Steering(fixture.spool).perform(.retry, FileName(name))
       #expect(try fixture.text("new/\(name)") == (tail == torn ? whole : whole + tail))
     }
@@ -61,7 +61,7 @@ import Testing
     let fixture = try Fixture()
     let journal = "requeued: 2026-01-01T00:00:00Z\n"
     let lost = "https://host/a\n\(journal)\0\0\0\nrequeued: 2026-01-02T00:00:00Z\npriority: low\n"
-    try writeFile(fixture.files.path("failed/a"), Array(lost.utf8))
+    try fixture.write("failed/a", lost)
     let place = try #require(JobSearch(fixture.spool).places(of: FileName("a")).first)
     try Steering(fixture.spool).requeue(place, as: jobName("a"), asking: "https://host/b\n")
     let text = try fixture.text("new/a")
@@ -78,7 +78,7 @@ import Testing
     let receipt =
       "https://host/a\nverified: 2026-01-01T00:00:00Z \(whole) part=1\ndone: 2026-01-01T00:00:01Z output=a\n"
     for request in [nil, "https://host/a\n"] {
-      try writeFile(fixture.files.path("done/a"), Array(receipt.utf8))
+      try fixture.write("done/a", receipt)
       let verified = try #require(journal(of: receipt).publication.done?.verified)
       let place = try #require(JobSearch(fixture.spool).places(of: FileName("a")).first)
       let steering = Steering(fixture.spool)
@@ -100,12 +100,12 @@ import Testing
     let fixture = try Fixture(kind: .fuse)
     let origin: Directory = gesture == .release ? .hold : gesture == .retry ? .failed : .new
     let text = "https://host/a\n# complete\nrequeued: 2026-01-01T00:00:00Z\n"
-    try writeFile(fixture.files.path("\(origin.rawValue)/a"), Array(text.utf8))
+    try fixture.write("\(origin.rawValue)/a", text)
     if origin == .new { #expect(try fixture.outcome("a").label == "unfinished") }
     guard case .moved(_, let to) = try Steering(fixture.spool).perform(gesture, FileName("a")) else {
       throw Unexpected(description: "not moved")
     }
-    #expect(fixture.files.names("hold") == [] && fixture.files.names("tmp") == [])
+    #expect(fixture.names("hold") == [] && fixture.names("tmp") == [])
     #expect(try fixture.text(to.display).hasSuffix("\n# complete\n"))
     var label = try fixture.outcome("a", from: to.directory).label
     // A child of another test has the file open until it executes a program.

@@ -13,7 +13,7 @@ import Testing
     let host = MovedHost()
     host.set(by: -600)
     let fixture = try Host.$current.withValue(host) { try Fixture(kind: .fuse) }
-    try writeFile(fixture.files.path("files/a"), Array("x".utf8))
+    try fixture.write("files/a", "x")
     try fixture.files.drop("a", "https://host/a\nsize: 1\ncrc32: 8cdc1683\n# complete\n")
     let summary = try Host.$current.withValue(host) {
       try WorkerLoop.alone { try await Worker(fixture.spool, WorkerOptions()) { _ in }.runOnce() }
