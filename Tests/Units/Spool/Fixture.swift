@@ -35,7 +35,7 @@ struct Fixture {
   /// A spool whose hook works on its files.
   init(watching hook: (TemporarySpool) -> any CallHook) throws {
     files = try TemporarySpool()
-    spool = try Fixture.open(files, host: "alpha", tag: 1, hook: hook(files))
+    spool = try Fixture.open(files, hook: hook(files))
   }
 
   /// The same spool as another worker opens it.
@@ -43,8 +43,9 @@ struct Fixture {
     try Fixture.open(files, host: host, tag: 2, hook: hook, kind: kind)
   }
 
-  private static func open(
-    _ files: TemporarySpool, host: String, tag: UInt32, hook: (any CallHook)?, kind: FileSystemKind? = nil
+  static func open(
+    _ files: TemporarySpool, host: String = "alpha", tag: UInt32 = 1, hook: (any CallHook)? = nil,
+    kind: FileSystemKind? = nil
   ) throws -> Spool {
     try Spool(
       files.root, owner: WorkerID(host: host, process: 42, tag: tag), boot: "boot-1", system: System(hook: hook),
@@ -109,11 +110,20 @@ func tableRows(_ text: String, columns: Int) -> [[String]] {
 
 struct Unexpected: Error, CustomStringConvertible {
   let description: String
+  init(_ description: String) { self.description = description }
+}
+
+extension GestureOutcome {
+  /// Where the job is that was moved.
+  func moved() throws -> JobPlace {
+    guard case .moved(_, let place) = self else { throw Unexpected("\(self)") }
+    return place
+  }
 }
 
 extension ClaimOutcome {
   func claim() throws -> Claim {
-    guard case .claimed(let claim) = self else { throw Unexpected(description: "not claimed but \(label)") }
+    guard case .claimed(let claim) = self else { throw Unexpected("not claimed but \(label)") }
     return claim
   }
 
@@ -154,6 +164,14 @@ final class Probe: CallHook {
     }
   }
 
+  /// Does something at that moment.
+  static func meanwhile(_ kind: Call.Kind, _ part: String, _ body: @escaping @Sendable () throws -> Void) -> Probe {
+    once(kind, part) {
+      recordingErrors(body)
+      return nil
+    }
+  }
+
   func before(_ call: Call) -> Fault? {
     recorded.withLock { $0.append(call) }
     return action(call)
@@ -165,12 +183,14 @@ final class Probe: CallHook {
 }
 
 func jobName(_ name: String) throws -> JobName {
-  guard let job = JobName(FileName(name)) else { throw Unexpected(description: "\(name) is no job's name") }
+  guard let job = JobName(FileName(name)) else { throw Unexpected("\(name) is no job's name") }
   return job
 }
 
 func parsed(_ text: String) -> JobText { parsed(Array(text.utf8)) }
 func parsed(_ bytes: [UInt8]) -> JobText { bytes.withUnsafeBytes { JobText($0) } }
+/// The text of `defaults`.
+func defaults(_ text: String) -> JobText { Array(text.utf8).withUnsafeBytes { JobText($0, defaults: true) } }
 
 extension PartFile {
   func append(_ bytes: [UInt8]) throws(SpoolError) {
