@@ -29,7 +29,7 @@ import Transfer
     try fixture.write("\(origin)/x", text)
     let now = Timestamp.now() + 100
     guard case .candidate(let candidate) = try SpoolReader(fixture.spool).look(origin, FileName("x"), at: now) else {
-      throw Unexpected(description: "it is not seen")
+      throw Unexpected("it is not seen")
     }
     let outcome = try Claims(fixture.spool).claim(candidate.name, from: origin, now: now)
     #expect(outcome.label.hasPrefix("barred"), "\(outcome.label)")

@@ -20,7 +20,7 @@ import Testing
     }
     #expect(summary.done == 1)
     let text = try fixture.text("done/a")
-    let publication = Array(text.utf8).withUnsafeBytes { JobText($0) }.journal.publication
+    let publication = parsed(text).journal.publication
     let receipt = try #require(publication.receiptTime)
     #expect(abs(receipt.seconds - Timestamp.now().seconds) < 300, "\(text)")
   }
