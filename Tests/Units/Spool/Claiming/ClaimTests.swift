@@ -16,13 +16,6 @@ import Testing
     #expect(claim.length == Int64(try fixture.text(own).utf8.count))
   }
 
-  @Test func aLineComesWholeOrNotAtAll() throws {
-    let hook = Probe.once(.write, "cur/a", { .short(5) })
-    let (fixture, claim) = try claimed(hook: hook)
-    try claim.append(mark(1))
-    #expect(try fixture.text(own) == url + "checkpoint: 1 crc32=00000000\n", "a short write goes on")
-  }
-
   /// The disk fills up in the middle of a line: what got there is taken back, and the next line stands alone.
   @Test(arguments: [Errno.noSpace, .ioError, .diskQuotaExceeded])
   func aFailedLineLeavesNothing(errno: Errno) throws {
@@ -39,7 +32,8 @@ import Testing
   @Test func namesThatAreTakenInTmp() throws {
     let fixture = try Fixture()
     try fixture.files.drop("a", url)
-    try #require(link(fixture.files.path("new/a"), fixture.files.path("hold/b")) == 0, "then the claim is a copy")
+    // Then the claim is a copy.
+    try fixture.link("new/a", "hold/b")
     for name in ["a", "a.part", ".clock"] { try fixture.write("tmp/\(name):alpha.42.00000001", "") }
     _ = try fixture.spool.fileSystemTime()
     let claim = try fixture.claim("a", secondsLater: 100)
@@ -48,6 +42,10 @@ import Testing
     try part.append([1, 2, 3])
     _ = try part.rebuilding(to: 3, owner: claim.job).run()
     #expect(try fixture.bytes("partial/a.part") == [1, 2, 3])
+  }
+
+  private func started(_ worker: String) -> String {
+    "started: 2026-01-02T03:04:05Z attempt=1 worker=\(worker) boot=b mirror=1 url=https://a\n"
   }
 
   @Test func ownership() throws {
@@ -62,11 +60,9 @@ import Testing
       #expect(try claim.ownership() == .removed)
       for place in ["new/a", "failed/a"] { try fixture.write(place, url) }
       #expect(try claim.ownership() == .removed, "others of its name")
-      let begun = Array(
-        "\(url)started: 2026-01-02T03:04:05Z attempt=1 worker=alpha.42.00000001 boot=b mirror=1 url=https://a\n"
-          .utf8)
+      let begun = url + started("alpha.42.00000001")
       for place in ["hold/a", "hold/a:alpha.42.00000001", "partial/a", own] {
-        try writeFile(fixture.files.path(place), begun)
+        try fixture.write(place, begun)
         #expect(try claim.ownership() == .moved, "\(place), saved by an editor in a new inode")
         try fixture.remove(place)
       }
@@ -85,22 +81,19 @@ import Testing
   func takenOver(place: String) throws {
     let (fixture, claim) = try claimed()
     try fixture.move(own, place)
-    let line = ["alpha.42.00000001", "beta.1.00000009"].map {
-      "started: 2026-01-02T03:04:05Z attempt=1 worker=\($0) boot=b mirror=1 url=https://a\n"
-    }.joined()
-    try fixture.write(place, url + line)
+    let text = url + started("alpha.42.00000001") + started("beta.1.00000009")
+    try fixture.write(place, text)
     #expect(try claim.ownership() == .takenOver)
     // The successor continues in a new inode.
     try fixture.remove(place)
-    try fixture.write(place, url + line)
+    try fixture.write(place, text)
     #expect(try claim.ownership() == .takenOver)
   }
 
   /// An older job of the name, by another worker.
   @Test func cancelledBesideADoneJobOfItsName() throws {
     let (fixture, claim) = try claimed()
-    let line = "started: 2026-01-02T03:04:05Z attempt=1 worker=beta.1.00000009 boot=b mirror=1 url=https://a\n"
-    try fixture.write("done/a", url + line)
+    try fixture.write("done/a", url + started("beta.1.00000009"))
     try fixture.remove(own)
     #expect(try claim.ownership() == .removed)
   }
@@ -111,8 +104,7 @@ import Testing
     let (fixture, claim) = try claimed()
     try claim.append(.started(.now(), attempt: 1, worker: fixture.spool.owner, boot: "b", mirror: 1, url: "https://a"))
     try fixture.remove(own)
-    let line = "started: 2026-01-02T03:04:05Z attempt=1 worker=beta.1.00000009 boot=b mirror=1 url=https://a\n"
-    try fixture.write(place, url + line)
+    try fixture.write(place, url + started("beta.1.00000009"))
     #expect(try claim.ownership() == .removed)
   }
 
@@ -132,8 +124,7 @@ import Testing
   /// Before this worker has begun: the journal is an earlier worker's.
   @Test func heldBeforeItWasBegun() throws {
     let fixture = try Fixture()
-    let line = "started: 2026-01-02T03:04:05Z attempt=1 worker=beta.1.00000009 boot=b mirror=1 url=https://a\n"
-    try fixture.write("partial/a", url + line)
+    try fixture.write("partial/a", url + started("beta.1.00000009"))
     let claim = try fixture.claim("a", from: .partial, secondsLater: 100)
     try fixture.move(own, "hold/a")
     #expect(try claim.ownership() == .moved)
@@ -171,13 +162,9 @@ import Testing
 
   /// Somebody takes the number between the look and the move: the data goes on to the next.
   @Test func aNumberThatIsTakenMeanwhile() throws {
-    let files = Mutex<TemporarySpool?>(nil)
-    let hook = Probe.once(.rename, " failed/a~2") {
-      _ = files.withLock { close(creat($0?.path("failed/a~2") ?? "", 0o600)) }
-      return nil
+    let (fixture, claim) = try claimed { files in
+      Probe.meanwhile(.rename, " failed/a~2") { try writeFile(files.path("failed/a~2"), []) }
     }
-    let (fixture, claim) = try claimed(hook: hook)
-    files.withLock { $0 = fixture.files }
     try fixture.write("failed/a", "older")
     try noteData(of: claim, [1, 2, 3], fixture)
     try claim.giveUp()

@@ -41,9 +41,7 @@ import Testing
   @Test func eachJobIsClaimedOnce() async throws {
     let fixture = try Fixture()
     for number in 0..<40 { try fixture.files.drop("job-\(number)", url) }
-    let workers = try (2...5).map { tag in
-      try Spool(fixture.files.root, owner: WorkerID(host: "alpha", process: 42, tag: tag), boot: "b")
-    }
+    let workers = try (2...5).map { try Fixture.open(fixture.files, tag: $0) }
     let counts = try await withThrowingTaskGroup(of: [String].self) { group in
       for worker in workers {
         group.addTask {
@@ -79,7 +77,7 @@ import Testing
     #expect(sites >= 6)
     for site in 1...sites {
       let files = try TemporarySpool()
-      let second = try Spool(files.root, owner: WorkerID(host: "alpha", process: 43, tag: 2), boot: "b")
+      let second = try Fixture.open(files, tag: 2)
       let taken = Mutex("")
       let countdown = Atomic(-1)
       let hook = Probe { _ in
@@ -93,8 +91,7 @@ import Testing
         }
         return nil
       }
-      let first = try Spool(
-        files.root, owner: WorkerID(host: "alpha", process: 42, tag: 1), boot: "b", system: System(hook: hook))
+      let first = try Fixture.open(files, hook: hook)
       try files.drop("a", url)
       countdown.store(site, ordering: .relaxed)
       let outcome = try first.outcome("a")
@@ -107,43 +104,34 @@ import Testing
 
   /// Between open and rename the name may pass to another file: that one is claimed then, read and locked anew.
   @Test func aReplacedFileIsTheOneClaimed() throws {
-    let files = try TemporarySpool()
-    let hook = Probe.once(.rename, "cur/a:") {
-      rename(files.path("tmp/other"), files.path("new/a"))
-      return nil
+    let fixture = try Fixture { files in
+      Probe.meanwhile(.rename, "cur/a:") { try files.move("tmp/other", "new/a") }
     }
-    let spool = try Spool(
-      files.root, owner: WorkerID(host: "alpha", process: 42, tag: 1), boot: "b", system: System(hook: hook))
-    try files.drop("a", "https://host/old\n")
-    try writeFile(files.path("tmp/other"), Array("https://host/new\n".utf8))
-    let claim = try spool.outcome("a").claim()
+    try fixture.files.drop("a", "https://host/old\n")
+    try fixture.write("tmp/other", "https://host/new\n")
+    let claim = try fixture.claim("a")
     #expect(claim.text.request.urls.map(\.text) == ["https://host/new"])
     #expect(try claim.ownership() == .ours)
-    let rival = try Spool(files.root, owner: WorkerID(host: "alpha", process: 43, tag: 2), boot: "b")
-    #expect(
-      try rival.outcome("a:alpha.42.00000001", from: .cur).label == "leased",
-      "it is locked")
+    #expect(try fixture.another().outcome("a:alpha.42.00000001", from: .cur).label == "leased", "it is locked")
   }
 
   /// A child has the worker's open files between its fork and its exec, and with them their locks, whatever the worker
   /// closes meanwhile.
   @Test func aForkedChildKeepsNoLock() throws {
-    let files = try TemporarySpool()
     let copies = Copies()
-    let spool = try Spool(
-      files.root, owner: WorkerID(host: "alpha", process: 42, tag: 1), boot: "b",
-      system: System(
-        hook: Probe { call in
-          if [.lock, .close].contains(call.kind) { copies.add(of: files.path(call.path)) }
-          return nil
-        }))
-    try files.drop("a", url)
-    let claim = try spool.outcome("a").claim()
-    let part = try #require(try PartFile.open(claim.job, in: spool))
+    let fixture = try Fixture { files in
+      Probe { call in
+        if [.lock, .close].contains(call.kind) { copies.add(of: files.path(call.path)) }
+        return nil
+      }
+    }
+    try fixture.files.drop("a", url)
+    let claim = try fixture.claim("a")
+    let part = try #require(try PartFile.open(claim.job, in: fixture.spool))
     try part.close()
     try claim.park(until: .now())
-    let again = try spool.outcome("a", from: .partial).claim()
-    #expect(try PartFile.open(again.job, in: spool) != nil)
+    let again = try fixture.claim("a", from: .partial)
+    #expect(try PartFile.open(again.job, in: fixture.spool) != nil)
     #expect(copies.count >= 4)
   }
 
@@ -207,10 +195,7 @@ import Testing
     #expect(fileStatus(other)?.st_nlink == 1)
     #expect(try claim.ownership() == .ours)
     #expect(try fixture.text("cur/a:alpha.42.00000001").hasPrefix(url + "requeued: "))
-    let rival = try fixture.another()
-    #expect(
-      try rival.outcome("a:alpha.42.00000001", from: .cur).label == "leased",
-      "the copy is locked")
+    #expect(try fixture.another().outcome("a:alpha.42.00000001", from: .cur).label == "leased", "the copy is locked")
     #expect(fixture.names("tmp") == ["other-name"])
   }
 

@@ -22,13 +22,9 @@ import Testing
 
   /// A gesture comes between the last look and the replacement: one job stays one.
   @Test func aFreshInodeForAClaimThatIsTakenAway() throws {
-    let files = Mutex<TemporarySpool?>(nil)
-    let hook = Probe.once(.rename, "tmp/a:") { [own] in
-      _ = files.withLock { rename($0?.path(own) ?? "", $0?.path("hold/a") ?? "") }
-      return nil
+    let (fixture, claim) = try claimed { files in
+      Probe.meanwhile(.rename, "tmp/a:") { [own] in try files.move(own, "hold/a") }
     }
-    let (fixture, claim) = try claimed(hook: hook)
-    files.withLock { $0 = fixture.files }
     #expect(throws: SpoolError.self) { try claim.renew() }
     #expect(fixture.names("cur") == [] && fixture.names("tmp") == [])
     #expect(try fixture.text("hold/a") == url)
@@ -37,13 +33,9 @@ import Testing
 
   /// A gesture by link and unlink has made its link just before the replacement: it moves the old file on.
   @Test func `a fresh inode gives way to half a move`() throws {
-    let files = Mutex<TemporarySpool?>(nil)
-    let hook = Probe.once(.rename, "tmp/a:") { [own] in
-      _ = files.withLock { link($0?.path(own) ?? "", $0?.path("hold/a") ?? "") }
-      return nil
+    let (fixture, claim) = try claimed { files in
+      Probe.meanwhile(.rename, "tmp/a:") { [own] in _ = link(files.path(own), files.path("hold/a")) }
     }
-    let (fixture, claim) = try claimed(hook: hook)
-    files.withLock { $0 = fixture.files }
     let inode = fixture.status(own)?.st_ino
     #expect(throws: SpoolError.self) { try claim.replaceFile() }
     #expect(fixture.status(own)?.st_ino == inode)

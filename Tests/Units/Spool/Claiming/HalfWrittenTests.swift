@@ -69,7 +69,7 @@ import Testing
     let status = try #require(fixture.status("new/a"))
     let settled = Timestamp(seconds: Int64(status.st_ctim.tv_sec) + FileStatus.settlingTime)
     guard case .unfinished(.unsettled, settled.seconds) = try fixture.outcome("a") else {
-      throw Unexpected(description: "not unsettled")
+      throw Unexpected("not unsettled")
     }
     let claim = try fixture.spool.outcome("a", at: settled).claim()
     #expect(claim.identity.inode != status.st_ino, "its writer may be late")
@@ -152,7 +152,7 @@ import Testing
     let changed = Int64(try #require(fixture.status("new/a")).st_ctim.tv_sec)
     let young = try fixture.spool.outcome("a", at: Timestamp(seconds: changed + FileStatus.settlingTime - 1))
     guard case .unfinished(_, changed + FileStatus.settlingTime) = young else {
-      throw Unexpected(description: "not looked at again when it has rested: \(young)")
+      throw Unexpected("not looked at again when it has rested: \(young)")
     }
     #expect(fixture.files.places(of: "a") == ["new/a"])
     #expect(try fixture.text("new/a") == cut)

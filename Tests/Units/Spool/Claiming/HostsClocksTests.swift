@@ -60,10 +60,7 @@ import Testing
   @Test func aTouchSaysTheTimeOfTheFileSystem() throws {
     let files = try TemporarySpool()
     let isLate = Switch()
-    let hook = LateTouches(files, isLate)
-    let spool = try Spool(
-      files.root, owner: WorkerID(host: "alpha", process: 42, tag: 1), boot: "b", system: System(hook: hook),
-      kind: .fuse)
+    let spool = try Fixture.open(files, hook: LateTouches(files, isLate), kind: .fuse)
     try spool.learnClock()
     let before = spool.touchesNeedTime.load(ordering: .relaxed)
     isLate.turnOn()

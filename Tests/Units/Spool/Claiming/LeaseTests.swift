@@ -66,13 +66,9 @@ import Testing
 
   /// Two workers start at the same time, with different ideas.
   @Test func oneOfTwoIsRefused() throws {
-    let files = SharedBox()
-    let fixture = try Fixture(
-      hook: Probe.once(.rename, "lease") {
-        files.write("9\n")
-        return nil
-      })
-    files.path = fixture.files.path("lease")
+    let fixture = try Fixture { files in
+      Probe.meanwhile(.rename, "lease") { try writeFile(files.path("lease"), Array("9\n".utf8)) }
+    }
     let defect = #expect(throws: Defect.self) { try Leases(fixture.spool).agree(on: 7) }
     #expect(defect?.reason.contains("9 s") == true)
     #expect(note(fixture) == "9\n" && fixture.names("tmp") == [])
@@ -85,10 +81,4 @@ import Testing
     #expect(throws: Defect.self) { try Leases(fixture.spool).agree(on: nil) }
     #expect(try Leases(fixture.another()).length == 60, "status goes on")
   }
-}
-
-/// Known only after the fixture is made.
-private final class SharedBox: @unchecked Sendable {
-  var path = ""
-  func write(_ text: String) { try? writeFile(path, Array(text.utf8)) }
 }

@@ -175,7 +175,7 @@ import Testing
     try leave(name, in: fixture)
     try setModificationTime(fixture.files.path("cur/\(name)"), to: 1_000_000)
     let outcome = try fixture.spool.outcome(name, from: .cur, at: Timestamp(seconds: 1_000_010))
-    guard case .leased(let end) = outcome else { throw Unexpected(description: outcome.label) }
+    guard case .leased(let end) = outcome else { throw Unexpected(outcome.label) }
     #expect(end == 1_000_000 + Leases(fixture.spool).length)
   }
 

@@ -64,12 +64,9 @@ import Testing
     #expect(try Drops(spool).drop(url, as: name).directory == .new)
     #expect(fixture.names("").contains("urgent") == false)
     #expect(try Drops(spool).drop(url, as: name, .high).directory == .urgent)
-    guard case .moved(_, let to) = try Steering(spool).perform(.high, FileName("a"), in: .new) else {
-      // The other one of its name is in its way.
-      #expect(fixture.files.places(of: "a") == ["new/a", "urgent/a"])
-      return
-    }
-    Issue.record("\(to.display) replaced another")
+    // The other one of its name is in its way.
+    _ = try Steering(spool).perform(.high, FileName("a"), in: .new)
+    #expect(fixture.files.places(of: "a") == ["new/a", "urgent/a"])
   }
 
   /// A rename that a crash cut in two, by file systems that keep no order of names.
@@ -92,10 +89,7 @@ import Testing
     let fixture = try Fixture()
     try fixture.write("\(from)/a", url + "started: x\nurgent: y\n")
     try setModificationTime(fixture.files.path("\(from)/a"), to: 1_790_000_000)
-    guard case .moved(_, let place) = try Steering(fixture.spool).perform(.low, FileName("a")) else {
-      Issue.record("not moved")
-      return
-    }
+    let place = try Steering(fixture.spool).perform(.low, FileName("a")).moved()
     #expect(place.display == "\(to)/a" && fixture.files.places(of: "a") == ["\(to)/a"])
     #expect(try fixture.text("\(to)/a") == url + "priority: low\nstarted: x\n")
     #expect(fixture.status("\(to)/a")?.st_mtim.tv_sec == 1_790_000_000)
@@ -108,8 +102,7 @@ import Testing
     try moved(fixture, "a", url)
     try fixture.files.drop("a", "https://host/other\n")
     guard case .taken(_, let other) = try Steering(fixture.spool).perform(.low, FileName("a"), in: .urgent) else {
-      Issue.record("not refused")
-      return
+      throw Unexpected("not refused")
     }
     #expect(other.display == "new/a")
     #expect(try fixture.text("urgent/a") == url)
@@ -121,10 +114,7 @@ import Testing
     for place in ["hold/a", "failed/b", "done/c", "partial/d.part"] {
       try fixture.write(place, url)
       let name = FileName(String(place.split(separator: "/")[1]))
-      guard case .notFound = try Steering(fixture.spool).perform(gesture, name) else {
-        Issue.record("\(place)")
-        return
-      }
+      guard case .notFound = try Steering(fixture.spool).perform(gesture, name) else { throw Unexpected("\(place)") }
     }
   }
 }

@@ -20,9 +20,7 @@ import Testing
     let part = try part(fixture)
     let place = try root.place(try output("sets/2026/x"))
     #expect(try place.status() == nil)
-    guard case .published = try place.publish(part, overwrite: false) else {
-      throw Unexpected(description: "not published")
-    }
+    #expect(try place.publish(part, overwrite: false) == .published)
     #expect(try place.status()?.inode == part.inode)
     #expect(try fixture.files.payload("sets/2026/x") == [1, 2, 3])
     for directory in ["files/sets", "files/sets/2026"] {
@@ -131,11 +129,9 @@ import Testing
     let part = try part(fixture)
     let place = try root.place(try output("x"))
     try writeFile(fixture.files.path("files/x"), [9])
-    guard case .exists = try place.publish(part, overwrite: false) else { throw Unexpected(description: "replaced") }
+    #expect(try place.publish(part, overwrite: false) == .exists)
     #expect(try fixture.files.payload("x") == [9])
-    guard case .published = try place.publish(part, overwrite: true) else {
-      throw Unexpected(description: "not replaced")
-    }
+    #expect(try place.publish(part, overwrite: true) == .published)
     #expect(try fixture.files.payload("x") == [1, 2, 3])
     #expect(names(in: fixture.files.path("files")) == ["x"])
     #expect(hidden(fixture.files.path("files")) == [])
@@ -176,9 +172,7 @@ import Testing
     _ = try root.place(try output("real/x"))
     #expect(try root.status(try output("new/deep/x")) == nil)
     let place = try root.place(try output("new/deep/x"))
-    guard case .published = try place.publish(try part(fixture), overwrite: false) else {
-      throw Unexpected(description: "not published")
-    }
+    #expect(try place.publish(try part(fixture), overwrite: false) == .published)
     #expect(try fixture.files.payload("new/deep/x") == [1, 2, 3])
   }
 
@@ -222,8 +216,7 @@ import Testing
         if rename(way, files.path("tmp/moved")) != 0 || symlink(outside, way) != 0 { Issue.record("not swapped") }
         return nil
       }
-      let spool = try Spool(
-        files.root, owner: WorkerID(host: "alpha", process: 42, tag: 1), boot: "boot-1", system: System(hook: hook))
+      let spool = try Fixture.open(files, hook: hook)
       let part = try #require(try PartFile.open(jobName("a"), in: spool))
       try part.append([1, 2, 3])
       let root = try OutputRoot(nil, spool: spool)
@@ -251,11 +244,9 @@ import Testing
     #expect(try root.status(try output("x"))?.isRegular == false, "the link itself is looked at")
     let part = try part(fixture)
     let place = try root.place(try output("x"))
-    guard case .exists = try place.publish(part, overwrite: false) else { throw Unexpected(description: "followed") }
+    #expect(try place.publish(part, overwrite: false) == .exists)
     #expect(throws: SpoolError.self) { try place.openExisting() }
-    guard case .published = try place.publish(part, overwrite: true) else {
-      throw Unexpected(description: "not replaced")
-    }
+    #expect(try place.publish(part, overwrite: true) == .published)
     #expect(try readFile(victim) == [7])
     #expect(fixture.status("files/x").map { $0.st_mode & S_IFMT } == S_IFREG)
   }
@@ -265,7 +256,7 @@ import Testing
     try fixture.makeDirectory("files/x")
     let place = try OutputRoot(nil, spool: fixture.spool).place(try output("x"))
     let part = try part(fixture)
-    guard case .exists = try place.publish(part, overwrite: false) else { throw Unexpected(description: "replaced") }
+    #expect(try place.publish(part, overwrite: false) == .exists)
     let error = #expect(throws: SpoolError.self) { _ = try place.publish(part, overwrite: true) }
     #expect(error?.errno == .isDirectory)
   }
@@ -311,9 +302,7 @@ import Testing
     let bytes = (0..<700_000).map { UInt8(truncatingIfNeeded: $0 / 3) }
     let part = try part(fixture, bytes)
     let place = try OutputRoot(shared, spool: fixture.spool).place(try output("x"))
-    guard case .otherFileSystem = try place.publish(part, overwrite: overwrite) else {
-      throw Unexpected(description: "linked over file systems")
-    }
+    #expect(try place.publish(part, overwrite: overwrite) == .otherFileSystem)
     // One that a crash left is found again and replaced.
     _ = try place.beginCopy(of: part)
     let copy = try place.beginCopy(of: part)
@@ -360,7 +349,7 @@ import Testing
       #expect(throws: SpoolError.self) { try check.get() }
       return
     }
-    guard case .unreadable(let error) = try check.get() else { throw Unexpected(description: "\(check)") }
+    guard case .unreadable(let error) = try check.get() else { throw Unexpected("\(check)") }
     #expect(error.errno == .ioError)
   }
 }

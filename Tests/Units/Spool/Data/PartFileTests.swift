@@ -50,14 +50,6 @@ import Testing
     #expect(files.names("tmp").sorted() == ["a.part:beta.1.00000002", "b"])
   }
 
-  @Test func shortWrites() throws {
-    let fixture = try Fixture(hook: Probe { $0.kind == .write ? .short(7) : nil })
-    let part = try opened(fixture)
-    try part.append(bytes(100))
-    #expect(try fixture.bytes(path) == bytes(100))
-    #expect(part.mark.digests[.crc32] == Digest(Checksum(value: independentCRC32(bytes(100)))))
-  }
-
   @Test(arguments: [Errno.noSpace, .ioError])
   func aFailedWriteIsTakenBack(errno: Errno) throws {
     let fixture = try Fixture(hook: Probe.failing(path, nth: 3, with: errno))
@@ -216,17 +208,12 @@ import Testing
 
   /// A copy can take longer than the lease: a successor on another host has put its own there by then.
   @Test func aSuccessorsDataIsNotReplaced() throws {
-    let files = Mutex<TemporarySpool?>(nil)
-    let hook = Probe.once(.fdatasync, "tmp/a.part") {
-      files.withLock { files in
-        guard let files else { return }
-        _ = unlink(files.path("partial/a.part"))
-        _ = try? writeFile(files.path("partial/a.part"), [7])
+    let fixture = try Fixture { files in
+      Probe.meanwhile(.fdatasync, "tmp/a.part") {
+        unlink(files.path("partial/a.part"))
+        try writeFile(files.path("partial/a.part"), [7])
       }
-      return nil
     }
-    let fixture = try Fixture(hook: hook)
-    files.withLock { $0 = fixture.files }
     let part = try opened(fixture)
     try part.append(bytes(100))
     let error = #expect(throws: SpoolError.self) { try part.rebuilding(to: 50, owner: jobName("a")).run() }

@@ -25,7 +25,7 @@ import Testing
   }
 
   private func opened(_ opening: GetDirectory.Opening) throws -> GetDirectory {
-    guard case .opened(let directory) = opening else { throw Unexpected(description: "\(opening)") }
+    guard case .opened(let directory) = opening else { throw Unexpected("\(opening)") }
     return directory
   }
 
@@ -36,7 +36,7 @@ import Testing
 
   @Test func `without links there is none, and nothing is left`() throws {
     let opening = try open(Probe { $0.kind == .link ? .fail(.notPermitted) : nil })
-    guard case .unusable(let reason) = opening else { throw Unexpected(description: "\(opening)") }
+    guard case .unusable(let reason) = opening else { throw Unexpected("\(opening)") }
     #expect(reason.contains("no symbolic links") && fileStatus(location) == nil)
   }
 
@@ -47,13 +47,13 @@ import Testing
       if call.kind == .lock, !hasLocks { return .fail(.noLocks) }
       return call.kind == .read && call.path == ".root" ? .fail(.notPermitted) : nil
     }
-    guard case .unusable(let reason) = try open(probe) else { throw Unexpected(description: "one was made") }
+    guard case .unusable(let reason) = try open(probe) else { throw Unexpected("one was made") }
     #expect(reason.contains("no symbolic links to absolute paths"))
     #expect(names(in: parent, isHiddenToo: true) == [])
     // An older version did not try it.
     _ = try opened(try open())
     try writeFile("\(location)/new/job", [1])
-    guard case .unusable = try open(probe) else { throw Unexpected(description: "it is used") }
+    guard case .unusable = try open(probe) else { throw Unexpected("it is used") }
     #expect(names(in: "\(location)/new") == ["job"])
     _ = try opened(try open())
   }
@@ -87,7 +87,7 @@ import Testing
       Probe.once(.open, ".spoolrun") {
         rmdir(location) == 0 && symlink(target, location) == 0 ? nil : .fail(.ioError)
       })
-    guard case .unusable = opening else { throw Unexpected(description: "\(opening)") }
+    guard case .unusable = opening else { throw Unexpected("\(opening)") }
     #expect(others == ["new/job"])
   }
 
@@ -286,7 +286,7 @@ import Testing
 
   @Test func `none is made for a command that only removes`() throws {
     let opening = try GetDirectory.open(in: parent, GetRecords("\(home.path)/state"), makes: false)
-    guard case .unusable = opening else { throw Unexpected(description: "\(opening)") }
+    guard case .unusable = opening else { throw Unexpected("\(opening)") }
     #expect(fileStatus(location) == nil)
   }
 

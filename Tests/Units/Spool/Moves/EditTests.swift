@@ -119,7 +119,7 @@ import Testing
     defer { act.run = {} }
     act.run = {
       hasIntruded.turnOn()
-      do { try intrude(intrusion, fixture, other, at: place) } catch { Issue.record(error) }
+      recordingErrors { try intrude(intrusion, fixture, other, at: place) }
     }
     isArmed.turnOn()
     try change.perform(fixture.spool, at: place)
@@ -161,20 +161,20 @@ import Testing
 
   /// Another job gets the name just before the exchange, and then the command is stopped for long.
   @Test func `a person who moves the wrong file meanwhile moves the job`() throws {
-    let root = Mutex("")
     let step = Counter()
-    let fixture = try Fixture(
-      hook: Probe { [self] call in
-        let root = root.withLock { $0 }
+    let fixture = try Fixture { files in
+      Probe { [self] call in
         if isExchange(call), step.next() == 1 {
-          _ = rename("\(root)/new/x", "\(root)/done/x")
-          try? writeFile("\(root)/new/x", Array("https://host/other\n".utf8))
-        } else if call.kind == .stat, call.path.hasPrefix("tmp/"), access("\(root)/done/x", F_OK) == 0 {
-          _ = rename("\(root)/new/x", "\(root)/hold/x")
+          recordingErrors {
+            try files.move("new/x", "done/x")
+            try writeFile(files.path("new/x"), Array("https://host/other\n".utf8))
+          }
+        } else if call.kind == .stat, call.path.hasPrefix("tmp/"), fileStatus(files.path("done/x")) != nil {
+          _ = rename(files.path("new/x"), files.path("hold/x"))
         }
         return nil
-      })
-    root.withLock { $0 = fixture.files.root }
+      }
+    }
     _ = try put(fixture, in: .new)
     _ = try Steering(fixture.spool).perform(.low, FileName("x"))
     #expect(try files(fixture.files, with: "# mine") == ["done/x"])
@@ -211,9 +211,7 @@ import Testing
       let worker = open(fixture.files.path(place.path.display), O_RDONLY | O_CLOEXEC)
       defer { close(worker) }
       if !isDead { try #require(flock(worker, LOCK_EX | LOCK_NB) == 0) }
-      guard case .moved(_, let held) = try Steering(fixture.spool).perform(.hold, FileName("x")) else {
-        throw Unexpected(description: "not held")
-      }
+      let held = try Steering(fixture.spool).perform(.hold, FileName("x")).moved()
       let status = try #require(fixture.status("hold/x"))
       #expect(status.st_ino == held.inode && (held.inode == place.inode) == !isDead)
       #expect(status.st_mtim.tv_sec == 1_000_000_000)
@@ -223,11 +221,9 @@ import Testing
 
   /// Another job gets the name at the moment at which the command takes it.
   private func replacing(_ fixture: Fixture, in directory: String) {
-    #expect(rename(fixture.files.path("\(directory)/x"), fixture.files.path("done/x")) == 0)
-    do {
+    recordingErrors {
+      try fixture.move("\(directory)/x", "done/x")
       try fixture.write("\(directory)/x", "https://host/other\n")
-    } catch {
-      Issue.record(error)
     }
   }
 
@@ -267,11 +263,7 @@ import Testing
     let place = try put(fixture, in: .failed)
     act.run = {
       if isTaken.isOn {
-        do {
-          try fixture.write("failed/x", "https://host/third\n")
-        } catch {
-          Issue.record(error)
-        }
+        recordingErrors { try fixture.write("failed/x", "https://host/third\n") }
       } else {
         replacing(fixture, in: "failed")
       }
@@ -289,7 +281,7 @@ import Testing
     _ = try put(fixture, in: .failed)
     try fixture.write("new/x", "https://host/other\n")
     guard case .taken = try Steering(fixture.spool).relink(FileName("x"), in: .failed, Self.relinking) else {
-      throw Unexpected(description: "not taken")
+      throw Unexpected("not taken")
     }
     #expect(try fixture.text("failed/x") == Self.text && fixture.text("new/x") == "https://host/other\n")
     #expect(fixture.names("tmp") == [])
@@ -306,11 +298,7 @@ import Testing
     let (place, other) = (try put(fixture, in: .failed), try fixture.another())
     act.run = {
       act.run = {}
-      do {
-        _ = try JobEditor(other).edit(place) { _ in Array("https://host/other\n".utf8) }
-      } catch {
-        Issue.record(error)
-      }
+      recordingErrors { _ = try JobEditor(other).edit(place) { _ in Array("https://host/other\n".utf8) } }
     }
     #expect(throws: SpoolError.self) { try JobEditor(fixture.spool).edit(place) { $0 } }
     #expect(!hook.calls.contains(where: isExchange))
@@ -339,11 +327,9 @@ import Testing
       })
     let place = try put(fixture, in: .failed)
     act.run = {
-      #expect(rename(fixture.files.path("failed/x"), fixture.files.path("new/x")) == 0)
-      do {
+      recordingErrors {
+        try fixture.move("failed/x", "new/x")
         try fixture.write("failed/x", "https://host/other\n")
-      } catch {
-        Issue.record(error)
       }
     }
     #expect(throws: SpoolError.self) { try JobEditor(fixture.spool).edit(place) { $0 } }

@@ -8,22 +8,14 @@ import Testing
 
 /// A person's move by link and unlink that ended between the two: the job has two names, and remains one job.
 @Suite struct HalfMovedTests {
-  private func halfMoved(_ from: String, _ to: String) throws -> Fixture {
-    let fixture = try Fixture()
-    try fixture.write("\(from)/a", "http://host/a\n")
-    try fixture.link("\(from)/a", "\(to)/a")
-    return fixture
-  }
+  private func halfMoved(_ from: String, _ to: String) throws -> Fixture { try double("\(from)/a", "\(to)/a") }
 
   /// Whichever way it went, the job stays paused.
   @Test(arguments: [Directory.new, .urgent, .partial]) func `between a waiting job and hold`(from: Directory) throws {
     let fixture = try halfMoved(from.rawValue, "hold")
     // Somebody may be about to remove either name.
     for (now, left) in [(Timestamp.now(), ["hold/a", "\(from.rawValue)/a"]), (.now() + 11, ["hold/a"])] {
-      guard case .unavailable = try fixture.spool.outcome("a", from: from, at: now) else {
-        Issue.record("claimed")
-        return
-      }
+      #expect(try fixture.spool.outcome("a", from: from, at: now).label == "unavailable")
       #expect(fixture.files.places(of: "a").sorted() == left)
     }
   }
@@ -32,19 +24,13 @@ import Testing
   @Test func `a move that is under way is not taken for one that was cut`() throws {
     let fixture = try halfMoved("new", "hold")
     fixture.spool.lacksNoReplace.store(true, ordering: .relaxed)
-    guard case .restless = try Steering(fixture.spool).perform(.hold, FileName("a")) else {
-      Issue.record("moved")
-      return
-    }
+    guard case .restless = try Steering(fixture.spool).perform(.hold, FileName("a")) else { throw Unexpected("moved") }
     #expect(fixture.files.places(of: "a").sorted() == ["hold/a", "new/a"])
   }
 
   @Test func `a retry`() throws {
     let fixture = try halfMoved("failed", "new")
-    guard case .claimed = try fixture.spool.outcome("a") else {
-      Issue.record("not claimed")
-      return
-    }
+    _ = try fixture.claim("a")
     #expect(fixture.names("failed") == [] && fixture.names("new") == [])
   }
 
@@ -52,24 +38,15 @@ import Testing
     let fixture = try halfMoved("new", "hold")
     fixture.spool.clockOffset.store(11, ordering: .relaxed)
     fixture.spool.lacksNoReplace.store(true, ordering: .relaxed)
-    guard case .moved = try Steering(fixture.spool).perform(.hold, FileName("a")) else {
-      Issue.record("not moved")
-      return
-    }
+    _ = try Steering(fixture.spool).perform(.hold, FileName("a")).moved()
     #expect(fixture.files.places(of: "a") == ["hold/a"])
   }
 
   /// A worker gives the job up between the two steps.
   @Test func `of two moves at the same moment one counts`() throws {
-    let places = Mutex<[String]>([])
-    let fixture = try Fixture(
-      hook: Probe.once(.rename, "new/a") {
-        let places = places.withLock { $0 }
-        _ = link(places[0], places[1])
-        _ = unlink(places[0])
-        return nil
-      })
-    places.withLock { $0 = ["new/a", "failed/a~2"].map { fixture.files.path($0) } }
+    let fixture = try Fixture { files in
+      Probe.meanwhile(.rename, "new/a") { try files.move("new/a", "failed/a~2") }
+    }
     try fixture.write("new/a", "http://host/a\n")
     fixture.spool.lacksNoReplace.store(true, ordering: .relaxed)
     _ = try Steering(fixture.spool).perform(.hold, FileName("a"))
@@ -80,25 +57,22 @@ import Testing
 
   /// A worker takes the job between the two steps, and another one is dropped by its name.
   @Test(arguments: Moment.allCases) func `another job that has just got the name keeps one`(moment: Moment) throws {
-    let root = Mutex("")
-    let drop: @Sendable (String) -> Void = { text in
-      try? writeFile(root.withLock { $0 } + "/new/a", Array(text.utf8))
-    }
-    let probe = Probe { call in
-      let root = root.withLock { $0 }
-      switch (call.kind, moment) {
-      case (.stat, .look) where call.path == "new/a" && access("\(root)/hold/a", F_OK) == 0,
-        (.rename, .rename) where call.path.hasPrefix("new/a "), (.rename, .putBack) where call.path.hasPrefix("new/a "):
-        if rename("\(root)/new/a", "\(root)/done/a") == 0 { drop("http://host/other\n") }
-      // And a third one, while the other is looked at.
-      case (.stat, .putBack) where call.path.hasPrefix("tmp/moved"): drop("http://host/third\n")
-      default: break
+    let fixture = try Fixture { files in
+      Probe { call in
+        func drop(_ text: String) { recordingErrors { try writeFile(files.path("new/a"), Array(text.utf8)) } }
+        switch (call.kind, moment) {
+        case (.stat, .look) where call.path == "new/a" && fileStatus(files.path("hold/a")) != nil,
+          (.rename, .rename) where call.path.hasPrefix("new/a "),
+          (.rename, .putBack) where call.path.hasPrefix("new/a "):
+          if rename(files.path("new/a"), files.path("done/a")) == 0 { drop("http://host/other\n") }
+        // And a third one, while the other is looked at.
+        case (.stat, .putBack) where call.path.hasPrefix("tmp/moved"): drop("http://host/third\n")
+        default: break
+        }
+        return nil
       }
-      return nil
     }
-    let fixture = try Fixture(hook: probe)
-    root.withLock { $0 = fixture.files.root }
-    drop("http://host/a\n")
+    try fixture.write("new/a", "http://host/a\n")
     fixture.spool.lacksNoReplace.store(true, ordering: .relaxed)
     _ = try Steering(fixture.spool).perform(.hold, FileName("a"))
     #expect(fixture.names("tmp") == [])
@@ -176,7 +150,7 @@ import Testing
     let fixture = try double(Self.claim, "done/a~4")
     let relinking = Relinking(to: ["https://host/b"], shownURL: "https://host/b", isSame: false) { _ in nil }
     guard case .notFound = try Steering(fixture.spool).relink(FileName("a"), in: nil, relinking) else {
-      throw Unexpected(description: "relinked")
+      throw Unexpected("relinked")
     }
     #expect(files(of: fixture) == ["done/a~4"])
   }
@@ -211,26 +185,16 @@ import Testing
     try fixture.link("new/a", "tmp/a")
     _ = try Steering(fixture.spool).perform(.low, FileName("a"))
     #expect(try fixture.text("new/a") == String(decoding: text, as: UTF8.self))
-    guard case .unfinished = try fixture.spool.outcome("a") else {
-      Issue.record("claimed")
-      return
-    }
+    #expect(try fixture.outcome("a").label == "unfinished")
     // ln(1) is another way to drop a job.
-    guard case .claimed = try fixture.spool.outcome("a", at: .now() + 11) else {
-      Issue.record("not claimed")
-      return
-    }
+    _ = try fixture.claim("a", secondsLater: 11)
   }
 
   /// A worker takes the job by its new name between the two steps, and parks it by its old one.
   @Test func `a job that has come back to its old name keeps it`() throws {
-    let urgent = Mutex("")
-    let fixture = try Fixture(
-      hook: Probe.once(.rename, "partial/a") {
-        _ = unlink(urgent.withLock { $0 })
-        return nil
-      })
-    urgent.withLock { $0 = fixture.files.path("urgent/a") }
+    let fixture = try Fixture { files in
+      Probe.meanwhile(.rename, "partial/a") { unlink(files.path("urgent/a")) }
+    }
     try fixture.write("partial/a", "http://host/a\n")
     fixture.spool.lacksNoReplace.store(true, ordering: .relaxed)
     _ = try Steering(fixture.spool).perform(.high, FileName("a"))
@@ -241,15 +205,13 @@ import Testing
 
   /// The answer of a server was lost, and the kernel has asked it again.
   @Test func `a link that is made twice drops the job`() throws {
-    let root = Mutex("")
-    let fixture = try Fixture(
-      hook: Probe { call in
-        let root = root.withLock { $0 }
-        let names = call.path.split(separator: " ").map { "\(root)/\($0)" }
+    let fixture = try Fixture { files in
+      Probe { call in
+        let names = call.path.split(separator: " ").map { files.path(String($0)) }
         if call.kind == .link, names.count == 2 { _ = link(names[0], names[1]) }
         return nil
-      })
-    root.withLock { $0 = fixture.files.root }
+      }
+    }
     fixture.spool.lacksNoReplace.store(true, ordering: .relaxed)
     try fixture.drop("http://host/a\n", as: "a")
     #expect(files(of: fixture) == ["new/a"] && fixture.names("tmp") == [])
@@ -257,20 +219,18 @@ import Testing
 
   /// What gets a name at the moment at which the file that has it is to go.
   private func replacing(_ name: String, _ body: (Fixture) throws -> Void) throws -> Fixture {
-    let root = Mutex("")
     let isSpent = Atomic(false)
-    let fixture = try Fixture(
-      hook: Probe { call in
-        let root = root.withLock { $0 }
+    let fixture = try Fixture { files in
+      Probe { call in
         let path = call.path
         let isGoing = call.kind == .unlink && path == name || call.kind == .rename && path.hasPrefix("\(name) ")
-        if isGoing, !root.isEmpty, !isSpent.exchange(true, ordering: .relaxed) {
-          _ = rename("\(root)/hold/other", "\(root)/\(name)")
+        if isGoing, !isSpent.exchange(true, ordering: .relaxed) {
+          _ = rename(files.path("hold/other"), files.path(name))
         }
         return nil
-      })
+      }
+    }
     try fixture.write("hold/other", "http://host/other\n")
-    root.withLock { $0 = fixture.files.root }
     try body(fixture)
     #expect(fixture.names("hold") == [] && fixture.names("tmp") == [])
     return fixture

@@ -4,6 +4,19 @@ import Testing
 @testable import SpoolWorker
 @testable import Transfer
 
+extension ResponseVerdict {
+  /// Of the data that goes on.
+  func appended() throws -> RemoteVersion {
+    guard case .append(let version) = self else { throw Unexpected("\(self)") }
+    return version
+  }
+
+  func failure() throws -> Failure {
+    guard case .fail(let failure) = self else { throw Unexpected("\(self)") }
+    return failure
+  }
+}
+
 /// What a response's status and header fields allow, case by case (INTERNALS.md, invariant 5; RFC 9110).
 @Suite struct ResponseVerdictTests {
   @Test(arguments: VerdictCase.all)
@@ -44,10 +57,7 @@ import Testing
     let plan = ResumePlan.decide(length: 50, version: version, mirror: 1, hasDigest: false)
     let verdict = try judge(
       response(200, ["etag: \(etag)"]), plan: plan, version: version, mirror: 1, request: JobRequest())
-    guard case .replace(let next, .dropped) = verdict else {
-      Issue.record("\(verdict)")
-      return
-    }
+    guard case .replace(let next, .dropped) = verdict else { throw Unexpected("\(verdict)") }
     #expect(next.ignoresIfRange == expected)
   }
 
@@ -65,10 +75,7 @@ import Testing
     if let date = dates[1] { fields.append("date: \(date)") }
     let verdict = try judge(
       response(200, fields), plan: .fresh, version: nil, mirror: 1, request: JobRequest())
-    guard case .append(let version) = verdict else {
-      Issue.record("\(verdict)")
-      return
-    }
+    let version = try verdict.appended()
     #expect(version.modified == (isStrong ? dates[0] : nil) && version.size == 100)
   }
 
@@ -80,10 +87,7 @@ import Testing
     let dates = ["last-modified: \(VerdictCase.earlier)", "date: \(VerdictCase.date)"]
     let verdict = try judge(
       response(200, fields + dates), plan: .fresh, version: nil, mirror: 1, request: JobRequest())
-    guard case .append(let version) = verdict else {
-      Issue.record("\(verdict)")
-      return
-    }
+    let version = try verdict.appended()
     #expect(version.ifRange == nil && version.etag == nil && version.modified == nil)
   }
 
@@ -165,10 +169,7 @@ import Testing
         response(200, fields), plan: plan, version: version, mirror: 1, request: request, answers: answers)
     }
     func seen(_ fields: [String]) throws -> Journal.Answers {
-      guard case .fail(let failure) = try judge(fields, Journal.Answers()) else {
-        Issue.record("taken at once")
-        return Journal.Answers()
-      }
+      let failure = try judge(fields, Journal.Answers()).failure()
       #expect(failure.code == .otherKind && failure.failureClass == .temporary)
       return Journal.Answers(otherKind: failure.found)
     }
@@ -215,10 +216,7 @@ import Testing
       response(status, [], url: url), plan: .fresh, version: nil, mirror: 1, request: JobRequest(), asked: Self.file,
       dataLength: UInt64(dataLength),
       answers: Journal.Answers(refusals: refusals))
-    guard case .fail(let failure) = verdict else {
-      Issue.record("\(verdict)")
-      return
-    }
+    let failure = try verdict.failure()
     #expect(failure.failureClass == expected && failure.label == "http-\(status)")
   }
 
@@ -227,10 +225,7 @@ import Testing
     let now = try #require(Timestamp("2026-11-21T11:59:00Z")).seconds
     let verdict = try judge(
       response(503, ["retry-after: \(field)"], now: now), plan: .fresh, version: nil, mirror: 1, request: JobRequest())
-    guard case .fail(let failure) = verdict else {
-      Issue.record("\(verdict)")
-      return
-    }
+    let failure = try verdict.failure()
     #expect(failure.retryAfter == seconds && failure.label == "http-503")
   }
 

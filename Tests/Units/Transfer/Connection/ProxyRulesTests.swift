@@ -57,14 +57,17 @@ import Testing
     #expect(Proxy(text).name == name)
   }
 
+  private func failure(of hop: HopFacts, with code: CURLcode) throws -> TransferFailure {
+    guard case .failed(let failure) = outcome(of: hop, with: code) else { throw TestSupportError("no failure") }
+    return failure
+  }
+
   /// Neither the host nor the proxy is to blame.
   @Test func `no socket is left`() throws {
     for errno in [EMFILE, ENOBUFS, EAFNOSUPPORT] {
       var hop = HopFacts(host: "h.example", port: 443, scheme: .https)
       (hop.socketErrno, hop.proxy) = (errno, Proxy("http://p.example:3128"))
-      guard case .failed(let failure) = outcome(of: hop, with: CURLE_COULDNT_CONNECT) else {
-        throw TestSupportError("no failure")
-      }
+      let failure = try failure(of: hop, with: CURLE_COULDNT_CONNECT)
       #expect(failure.code == (errno == EAFNOSUPPORT ? .proxy : .local), "\(failure)")
     }
   }
@@ -76,7 +79,7 @@ import Testing
       var hop = HopFacts(host: "h.example", port: 443, scheme: .https)
       hop.socketErrno = errno
       if code == CURLE_COULDNT_RESOLVE_PROXY { hop.proxy = Proxy("http://p.example:3128") }
-      guard case .failed(let failure) = outcome(of: hop, with: code) else { throw TestSupportError("no failure") }
+      let failure = try failure(of: hop, with: code)
       #expect((failure.code == .local) == (errno != 0), "\(failure)")
     }
     #expect(OpenSockets.lack == 0)
@@ -104,7 +107,7 @@ import Testing
     var hop = HopFacts(host: "h.example", port: 443, scheme: scheme)
     hop.proxy = Proxy("http://user:s3cret@p.example:3128")
     (hop.connectStatus, hop.isProxyConnected, hop.socksError) = (status, isConnected, socks)
-    guard case .failed(let failure) = outcome(of: hop, with: code) else { throw TestSupportError("no failure") }
+    let failure = try failure(of: hop, with: code)
     #expect(failure.code == expected, "\(failure)")
     #expect(expected == .tls || failure.message.contains("p.example:3128"), "\(failure)")
     #expect(!failure.message.contains("s3cret") && !failure.message.contains("user:"))
