@@ -39,7 +39,7 @@ extension VerdictCase {
     tableRows(table, columns: 5).map { cells in
       let fields = cells[2].split(separator: " + ").flatMap { $0 == "good" ? good : [field(String($0))] }
       var row = VerdictCase(name: cells[0], status: Int(cells[1]) ?? 0, fields: fields, verdict: cells[4])
-      for setting in "\(common) \(cells[3])".split(separator: " ") { row.set(String(setting)) }
+      for (key, value) in settings("\(common) \(cells[3])") { row.set(key, value) }
       return row
     }
   }
@@ -51,10 +51,8 @@ extension VerdictCase {
     return Int(text) == nil ? "content-range: \(text)" : "content-length: \(text)"
   }
 
-  private mutating func set(_ setting: String) {
-    let parts = setting.split(separator: "=", maxSplits: 1).map { String($0) }
-    let value = parts.last ?? ""
-    switch parts[0] {
+  private mutating func set(_ key: String, _ value: String) {
+    switch key {
     case "offset": offset = UInt64(value) ?? 0
     case "last": last = UInt64(value)
     case "version": version = value
@@ -66,7 +64,7 @@ extension VerdictCase {
     case "encoded": encoded = EncodedBody(rawValue: value)
     case "coding": coding = value
     case "target": target = value
-    default: Issue.record("\(setting) in a row of \(name)")
+    default: Issue.record("\(key) in a row of \(name)")
     }
   }
 

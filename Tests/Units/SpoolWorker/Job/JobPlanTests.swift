@@ -29,16 +29,12 @@ import Testing
 
   @Test(arguments: [
     ("https://h/\n", "bad-output"), ("https://h\n", "bad-output"), ("https://h/a%2f..\n", "bad-output"),
-    ("https://h/a/%2e%2e\n", "bad-output"),
-    ("https://h/a%00b\n", "bad-output"), ("https://h/a%0ab\n", "bad-output"),
-    ("https://h/x/..\n", "bad-output"),
-    ("https://h/" + String(repeating: "n", count: 256) + "\n", "bad-output"), ("https://h:0/a\n", "malformed"),
-    ("https://h:65536/a\n", "malformed"),
-    ("https://h:x/a\n", "malformed"), ("https:///a\n", "malformed"), ("url: h/a\n", "malformed"),
-    ("url: file:///etc/passwd\n", "malformed"),
+    ("https://h/a/%2e%2e\n", "bad-output"), ("https://h/a%00b\n", "bad-output"), ("https://h/a%0ab\n", "bad-output"),
+    ("https://h/x/..\n", "bad-output"), ("https://h/" + String(repeating: "n", count: 256) + "\n", "bad-output"),
+    ("https://h:0/a\n", "malformed"), ("https://h:65536/a\n", "malformed"), ("https://h:x/a\n", "malformed"),
+    ("https:///a\n", "malformed"), ("url: h/a\n", "malformed"), ("url: file:///etc/passwd\n", "malformed"),
     ("url: gopher://h/a\n", "malformed"), ("url: https://h/a b\n", "malformed"),
-    ("url: javascript:alert(1)\n", "malformed"),
-    ("ftp://h/a\n", "protocol"), ("sftp://h/a\n", "protocol"),
+    ("url: javascript:alert(1)\n", "malformed"), ("ftp://h/a\n", "protocol"), ("sftp://h/a\n", "protocol"),
   ])
   func refusals(text: String, code: String) throws {
     let failure = try refusal(text)
