@@ -108,6 +108,12 @@ func tableRows(_ text: String, columns: Int) -> [[String]] {
   }
 }
 
+/// The `key=value` of a cell. A word alone is a key, too.
+func settings(_ cell: String) -> [String: String] {
+  let pairs = cell.split(separator: " ").map { $0.split(separator: "=", maxSplits: 1).map { String($0) } }
+  return Dictionary(pairs.map { ($0[0], $0[$0.count - 1]) }) { _, last in last }
+}
+
 struct Unexpected: Error, CustomStringConvertible {
   let description: String
   init(_ description: String) { self.description = description }

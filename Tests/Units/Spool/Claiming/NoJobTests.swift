@@ -153,14 +153,6 @@ import Testing
     #expect(try fixture.text("failed/x.record") == "https://host/a\n")
   }
 
-  @Test func aNumberedNameIsNotNumberedTwice() throws {
-    let fixture = try Fixture()
-    for expected in ["x~2", "x~3", "x~4"] {
-      try Junk.fifo.make(fixture.files.path("new/x~2"))
-      #expect(try fixture.outcome("x~2").rejectedName?.display == expected)
-    }
-  }
-
   /// What is no job may bear the name of another's record.
   @Test(arguments: Junk.common) func aRecordsNameIsTaken(by junk: Junk) throws { try expectRecordsNameTaken(by: junk) }
 

@@ -90,9 +90,8 @@ import Testing
   @Test(arguments: [
     "no colon", ": value", "Two Words: s3cret", "Naïve: s3cret", "A(b): s3cret", "A : s3cret", "Range: s3cret",
     "if-RANGE: s3cret", "Accept-Encoding: s3cret", "Transfer-Encoding: s3cret", "content-length: s3cret",
-    "HOST: s3cret",
-    "Connection: s3cret", "Expect: s3cret", "TE: s3cret", "Trailer: s3cret", "Upgrade: s3cret", "A\tB: s3cret",
-    "A: s3cret\u{1b}",
+    "HOST: s3cret", "Connection: s3cret", "Expect: s3cret", "TE: s3cret", "Trailer: s3cret", "Upgrade: s3cret",
+    "A\tB: s3cret", "A: s3cret\u{1b}",
   ])
   func badHeader(_ value: String) {
     let job = request("header: \(value)")
@@ -121,12 +120,10 @@ import Testing
   @Test func onlyURLAndHeaderRepeat() {
     let lines = [
       "resolve: x", "output: a", "root: r", "mode: 644", "size: 1", "crc32: 00000000", "sha256: \(hex(64))",
-      "sha512: \(hex(128))", "sha1: \(hex(40))", "md5: \(hex(32))", "blake2b: \(hex(128))",
-      "sha3-256: \(hex(64))", "crc32c: 00000000", "crc64nvme: \(hex(16))", "type: a/b", "encoded: keep", "digests: md5",
-      "signature: https://h/s", "pieces: md5 4k \(hex(64))",
-      "overwrite: no", "attempts: 1",
-      "patience: 1", "expires: 2026-01-01", "timeout: 1", "max-size: 1G", "limit-rate: 1M", "min-rate: 1k",
-      "connections: 4",
+      "sha512: \(hex(128))", "sha1: \(hex(40))", "md5: \(hex(32))", "blake2b: \(hex(128))", "sha3-256: \(hex(64))",
+      "crc32c: 00000000", "crc64nvme: \(hex(16))", "type: a/b", "encoded: keep", "digests: md5",
+      "signature: https://h/s", "pieces: md5 4k \(hex(64))", "overwrite: no", "attempts: 1", "patience: 1",
+      "expires: 2026-01-01", "timeout: 1", "max-size: 1G", "limit-rate: 1M", "min-rate: 1k", "connections: 4",
       "user-agent: a b", "referer: https://h/", "priority: low",
     ]
     #expect(lines.count == JobKey.ofJobs.count { !$0.isRepeatable })
@@ -191,16 +188,14 @@ import Testing
   /// One line of each key, in each spelling of its value, as the program writes it.
   @Test(arguments: [
     "url: https://h/a", "resolve: s3 b/k\" x", "output: a/ü b", "output: a/b/", "root: music", "mode: 640",
-    "size: 4294967296",
-    "crc32: 1C291CA3",
-    "sha1: \(hex(40))", "type: image/* text/plain", "encoded: keep", "encoded: decode", "digests: sha256",
-    "digests: crc32 sha256 sha512 sha1 md5", "pieces: sha512 3M \(hex(64))", "signature: https://h/a.sig",
-    "header: A: b=c", "header: X:",
-    "header@a.example: A: b", "user-agent: Mozilla/5.0 (a; b)", "referer: https://h/page?x=1", "overwrite: yes",
-    "overwrite: no", "attempts: 12", "patience: 2d", "expires: 2026-12-01T00:00:00Z",
-    "timeout: 1m", "timeout: 90s 7d", "timeout: 61m 5h", "max-size: 1025", "max-size: 1023k", "max-size: 3G",
-    "limit-rate: 2M", "limit-rate: 500k low, 2M 08:00-23:00, none", "min-rate: 0 over 5m", "min-rate: 1k over 36h",
-    "connections: 4", "priority: high", "priority: normal", "priority: low",
+    "size: 4294967296", "crc32: 1C291CA3", "sha1: \(hex(40))", "type: image/* text/plain", "encoded: keep",
+    "encoded: decode", "digests: sha256", "digests: crc32 sha256 sha512 sha1 md5", "pieces: sha512 3M \(hex(64))",
+    "signature: https://h/a.sig", "header: A: b=c", "header: X:", "header@a.example: A: b",
+    "user-agent: Mozilla/5.0 (a; b)", "referer: https://h/page?x=1", "overwrite: yes", "overwrite: no", "attempts: 12",
+    "patience: 2d", "expires: 2026-12-01T00:00:00Z", "timeout: 1m", "timeout: 90s 7d", "timeout: 61m 5h",
+    "max-size: 1025", "max-size: 1023k", "max-size: 3G", "limit-rate: 2M", "limit-rate: 500k low, 2M 08:00-23:00, none",
+    "min-rate: 0 over 5m", "min-rate: 1k over 36h", "connections: 4", "priority: high", "priority: normal",
+    "priority: low",
   ])
   func aRequestIsWrittenAsItIsRead(line: String) throws {
     let read = request(line).request
@@ -211,13 +206,11 @@ import Testing
   @Test func everyKeyIsWritten() {
     let lines = [
       "url: https://h/a", "url: https://i/a", "resolve: x", "output: a", "root: r", "mode: 644", "size: 1",
-      "crc32: 00000000", "sha256: \(hex(64))",
-      "sha512: \(hex(128))", "sha1: \(hex(40))", "md5: \(hex(32))",
+      "crc32: 00000000", "sha256: \(hex(64))", "sha512: \(hex(128))", "sha1: \(hex(40))", "md5: \(hex(32))",
       "blake2b: \(hex(128))", "sha3-256: \(hex(64))", "crc32c: 00000000", "crc64nvme: \(hex(16))",
       "pieces: sha256 1M \(hex(64))", "type: a/b c/*", "encoded: decode", "digests: sha256 md5",
-      "signature: https://h/s", "header: A: b",
-      "header@h: C: d", "user-agent: a", "referer: http://h/", "overwrite: yes", "attempts: 3",
-      "patience: 1d", "expires: 2026-12-01T00:00:00Z", "timeout: 30s 12h",
+      "signature: https://h/s", "header: A: b", "header@h: C: d", "user-agent: a", "referer: http://h/",
+      "overwrite: yes", "attempts: 3", "patience: 1d", "expires: 2026-12-01T00:00:00Z", "timeout: 30s 12h",
       "max-size: 1G", "limit-rate: 1M", "min-rate: 2k over 10m", "connections: 4", "priority: low",
     ]
     #expect(Set(lines.map { $0.prefix { $0 != ":" && $0 != "@" } }) == Set(JobKey.ofJobs.map { $0.name[...] }))

@@ -19,8 +19,7 @@ import Transfer
   @Test(
     arguments: [
       (.read, "new/x", .ioError), (.open, "new/x", .ioError), (.stat, "new/x", .ioError),
-      (.read, "partial/x", .ioError),
-      (.stat, "partial/x.part", .ioError), (.read, "new/x", Errno(rawValue: EBADMSG)),
+      (.read, "partial/x", .ioError), (.stat, "partial/x.part", .ioError), (.read, "new/x", Errno(rawValue: EBADMSG)),
       (.open, "new/x", Errno(rawValue: EUCLEAN)), (.rename, "new/x cur/", .fileNameTooLong),
     ] as [(Call.Kind, String, Errno)])
   func `a damaged file is one job's trouble`(kind: Call.Kind, path: String, errno: Errno) throws {

@@ -209,19 +209,6 @@ import Testing
 
     var leastGain: Int { state.withLock { $0.leastGain ?? 0 } }
   }
-
-  /// What one took too much is paid by those that come after it.
-  @Test func theRateHoldsForSmallBodies() async throws {
-    let server = try ScriptedServer { _, reply in
-      try reply.respond("200 OK", body: [UInt8](repeating: 1, count: 16_000))
-    }
-    let driver = try Driver()
-    await driver.share(100_000)
-    let began = monotonicMilliseconds()
-    for _ in 1...20 { #expect(await driver.fetch(server.url("/x")).isComplete) }
-    // The last one's share is not waited for.
-    #expect(monotonicMilliseconds() - began >= 19 * 160 - 200)
-  }
 }
 
 extension Driver {

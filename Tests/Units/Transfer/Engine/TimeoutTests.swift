@@ -69,17 +69,19 @@ import Testing
     #expect(server.requests.map(\.connection) == [1, 2])
   }
 
-  /// A job's rate holds over all its requests, however many and small, and not only within each.
-  @Test func theRateHoldsForManyRequestsOfAGroup() async throws {
+  /// A job's rate, and that of all jobs, hold over all requests, however many and small, and not only within each: what
+  /// one took too much is paid by those that come after it.
+  @Test(arguments: [true, false]) func theRateHoldsForManyRequests(isOwn: Bool) async throws {
     let server = try ScriptedServer { _, reply in
       try reply.respond("200 OK", body: [UInt8](repeating: 1, count: 16_000))
     }
     let driver = try Driver()
-    await driver.limit(1, to: 100_000)
+    if isOwn { await driver.limit(1, to: 100_000) } else { await driver.share(100_000) }
     let began = monotonicMilliseconds()
     for _ in 1...20 { #expect(await driver.fetch(server.url("/x")) { $0.group = 1 }.isComplete) }
     // The last one's share is not waited for.
     #expect(monotonicMilliseconds() - began >= 19 * 160 - 200)
+    guard isOwn else { return }
     // What one group owes, 16 seconds by now, is no other's.
     await driver.limit(1, to: 1000)
     #expect(await driver.fetch(server.url("/x")) { $0.group = 1 }.isComplete)
