@@ -158,8 +158,9 @@ import Testing
   func anotherHostsClaimHasALease(name: String, hasLease: Bool) throws {
     let fixture = try Fixture()
     try leave(name, in: fixture)
-    try setModificationTime(fixture.files.path("cur/\(name)"), to: 1_000_000)
-    let end = Timestamp(seconds: 1_000_000 + Leases(fixture.spool).length)
+    try setModificationTime(fixture.files.path("cur/\(name)"), secondsFromNow: -1_000_000)
+    let beat = Int64(try #require(fixture.status("cur/\(name)")).st_mtim.tv_sec)
+    let end = Timestamp(seconds: beat + Leases(fixture.spool).length)
     #expect(try fixture.spool.outcome(name, from: .cur, at: end + -1).label == (hasLease ? "leased" : "claimed"))
     if hasLease {
       #expect(fixture.names("cur") == [name])

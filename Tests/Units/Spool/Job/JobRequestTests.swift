@@ -31,7 +31,8 @@ import Testing
     let empty = request("").request
     for value in row[1].split(separator: " ; ") {
       let spellings = value.split(separator: " > ").map { request("\(row[0]): \($0)") }
-      #expect(spellings.allSatisfy { $0.defect == nil && $0.request == spellings[0].request && $0.request != empty })
+      let isOneValue = spellings.allSatisfy { $0.defect == nil && $0.request == spellings[0].request }
+      #expect(isOneValue && spellings[0].request != empty, "\(value)")
     }
     for value in row[2].split(separator: " ; ") {
       let refused = request("\(row[0]): \(value)")

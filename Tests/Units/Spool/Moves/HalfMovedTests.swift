@@ -219,12 +219,12 @@ import Testing
 
   /// What gets a name at the moment at which the file that has it is to go.
   private func replacing(_ name: String, _ body: (Fixture) throws -> Void) throws -> Fixture {
-    let isSpent = Atomic(false)
+    let turns = Counter()
     let fixture = try Fixture { files in
       Probe { call in
         let path = call.path
         let isGoing = call.kind == .unlink && path == name || call.kind == .rename && path.hasPrefix("\(name) ")
-        if isGoing, !isSpent.exchange(true, ordering: .relaxed) {
+        if isGoing, turns.next() == 1 {
           _ = rename(files.path("hold/other"), files.path(name))
         }
         return nil

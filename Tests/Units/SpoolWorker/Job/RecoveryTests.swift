@@ -74,7 +74,8 @@ import Testing
     #expect(recovery.length == trusted && recovery.from.offset == from)
     #expect(recovery.from.digests[.crc32] == Digest(Checksum(value: UInt32(from / 100))), "the mark's own checksum")
     #expect(recovery.needsNewInode == (decided["new-inode"] != nil))
-    #expect(recovery.confirmation?.offset ?? 0 == UInt64(decided["confirms"] ?? "") ?? 0)
+    let confirms = UInt64(decided["confirms"] ?? "") ?? 0
+    #expect(recovery.confirmation?.offset ?? 0 == confirms)
     #expect(recovery.confirmation == nil || recovery.durable == from)
     #expect(recovery.verifies == (decided["verifies"] == nil ? nil : recovery.from))
     if trusted == 0 { #expect(recovery.from == Mark.zero) }
