@@ -99,31 +99,32 @@ extension ResponseVerdict {
   /// another resource, whatever its ETag. A digest proves what is joined, whatever the other server calls it, but a new
   /// version of the same file it does not. After a mismatch (`alone`) nothing is joined that may not be of one version.
   /// The data stays until what the other resource sends is longer. A journal of version 0.1 names no resource.
-  @Test(
-    arguments: tableRows(
-      """
-      FILE | FILE | | append
-      FILE?id=1 | FILE?id=1 | | append
-      FILE | HTTP://A.example:80/f | | append
-      FILE?sig=1 | FILE?sig=2 | | append
-      FILE | FILE?sig=2 | | append
-      FILE?id=1 | FILE?id=2 | dated | startOver
-      FILE | http://a.example/g | | startOver
-      FILE | http://b.example/f | | startOver
-      FILE | http://a.example:81/f | | startOver
-      FILE | https://a.example/f | | startOver
-      FILE | http://b.example/f | digest | append
-      FILE | http://b.example/f | digest etag="v2" | append
-      FILE | http://b.example/f | whole digest | askUnconditional
-      FILE | http://b.example/f | whole digest size=90 | replace, kept
-      FILE | FILE | whole digest etag="v2" | replace, dropped
-      FILE | FILE | digest etag="v2" | startOver
-      FILE | http://b.example/f | whole digest alone | replace, kept
-      FILE | http://b.example/f | digest etag="v2" alone | startOver
-      FILE | http://b.example/f | whole | replace, kept
-      FILE | FILE?sig=2 | whole | replace, dropped
-      none | http://b.example/f | | append
-      """, columns: 4))
+  private static let places = tableRows(
+    """
+    FILE | FILE | | append
+    FILE?id=1 | FILE?id=1 | | append
+    FILE | HTTP://A.example:80/f | | append
+    FILE?sig=1 | FILE?sig=2 | | append
+    FILE | FILE?sig=2 | | append
+    FILE?id=1 | FILE?id=2 | dated | startOver
+    FILE | http://a.example/g | | startOver
+    FILE | http://b.example/f | | startOver
+    FILE | http://a.example:81/f | | startOver
+    FILE | https://a.example/f | | startOver
+    FILE | http://b.example/f | digest | append
+    FILE | http://b.example/f | digest etag="v2" | append
+    FILE | http://b.example/f | whole digest | askUnconditional
+    FILE | http://b.example/f | whole digest size=90 | replace, kept
+    FILE | FILE | whole digest etag="v2" | replace, dropped
+    FILE | FILE | digest etag="v2" | startOver
+    FILE | http://b.example/f | whole digest alone | replace, kept
+    FILE | http://b.example/f | digest etag="v2" alone | startOver
+    FILE | http://b.example/f | whole | replace, kept
+    FILE | FILE?sig=2 | whole | replace, dropped
+    none | http://b.example/f | | append
+    """, columns: 4)
+
+  @Test(arguments: places)
   func resources(row: [String]) throws {
     let places = row[..<2].map { $0.replacing("FILE", with: Self.file) }
     let facts = settings(row[2])

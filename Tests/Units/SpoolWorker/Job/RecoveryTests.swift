@@ -22,44 +22,45 @@ import Testing
 
   /// Cases: the lines of the journal; what is found (`new` is made by this attempt, `namesake` another host of the same
   /// name); how much is trusted; from where the checksum goes on, which mark the data has to agree with, and the rest.
-  @Test(
-    arguments: tableRows(
-      """
-      a dead process lost nothing | begun checkpoint | | 700 | from=400
-      a newer soft mark | begun checkpoint resumed | | 700 | from=400 confirms=600
-      what the last attempt could not cut off is no data | begun checkpoint interrupted | | 600 | from=400 confirms=600
-      a soft mark alone | begun resumed | | 700 | confirms=600
-      no marks | begun | | 700 |
-      exactly the checkpoint | begun checkpoint | length=400 | 400 | from=400
-      a dead process heard of a failed fsync | begun checkpoint | taken-over | 700 | from=400 rewrites
-      soft marks tell what was written | begun checkpoint resumed | taken-over | 700 | from=400 rewrites confirms=600
-      a take-over after a reboot: only what is durable | begun checkpoint | boot=b2 taken-over | 400 | from=400
-      taken over from another host | begun checkpoint | host=beta taken-over | 400 | from=400 new-inode verifies
-      taken over from a namesake | begun checkpoint | boot=b2 taken-over namesake | 400 | from=400 new-inode verifies
-      another host of this name recorded its end | begun checkpoint | boot=b2 namesake | 400 | from=400
-      another boot: the length lies | begun checkpoint | boot=b2 | 400 | from=400
-      another boot, soft marks are no promise | begun checkpoint resumed | boot=b2 | 400 | from=400
-      another boot, no checkpoint | begun resumed | boot=b2 | 0 |
-      the boot is not known | started-unknown response checkpoint | boot=unknown | 400 | from=400
-      another host | begun checkpoint | host=beta | 400 | from=400 new-inode verifies
-      another host may be about to write, no data yet | started | length=0 host=beta | 0 | new-inode
-      another host of the same boot id | begun checkpoint resumed | host=beta | 400 | from=400 new-inode verifies
-      no data | begun checkpoint | length=0 new | 0 |
-      no data, no journal, but another may have it open | | length=0 taken-over | 0 | new-inode
-      no data yet in another inode | begun | length=0 other-inode | 0 | new-inode
-      no data yet in its own inode | begun | length=0 | 0 |
-      no response: whose data is it? | started | | 0 | new-inode
-      no start: whose journal is it? | response checkpoint | | 0 |
-      shorter than what was durable | begun checkpoint | length=399 | 0 |
-      shorter than the soft mark | begun checkpoint resumed | length=500 | 500 | from=400
-      another inode, by the last mark | begun checkpoint resumed | other-inode | 600 | from=600 new-inode verifies
-      another inode after a reboot | begun checkpoint | other-inode boot=b2 | 400 | from=400 new-inode verifies
-      another inode, no mark | begun | other-inode | 0 | new-inode
-      a failed fsync | begun checkpoint failed-io | | 400 | from=400 new-inode
-      a mismatch | begun checkpoint mismatch | | 0 | new-inode
-      a new version since | begun checkpoint new-version | boot=b2 | 0 |
-      the last worker counts | begun checkpoint started-beta | | 400 | from=400 new-inode verifies
-      """, columns: 5))
+  private static let cases = tableRows(
+    """
+    a dead process lost nothing | begun checkpoint | | 700 | from=400
+    a newer soft mark | begun checkpoint resumed | | 700 | from=400 confirms=600
+    what the last attempt could not cut off is no data | begun checkpoint interrupted | | 600 | from=400 confirms=600
+    a soft mark alone | begun resumed | | 700 | confirms=600
+    no marks | begun | | 700 |
+    exactly the checkpoint | begun checkpoint | length=400 | 400 | from=400
+    a dead process heard of a failed fsync | begun checkpoint | taken-over | 700 | from=400 rewrites
+    soft marks tell what was written | begun checkpoint resumed | taken-over | 700 | from=400 rewrites confirms=600
+    a take-over after a reboot: only what is durable | begun checkpoint | boot=b2 taken-over | 400 | from=400
+    taken over from another host | begun checkpoint | host=beta taken-over | 400 | from=400 new-inode verifies
+    taken over from a namesake | begun checkpoint | boot=b2 taken-over namesake | 400 | from=400 new-inode verifies
+    another host of this name recorded its end | begun checkpoint | boot=b2 namesake | 400 | from=400
+    another boot: the length lies | begun checkpoint | boot=b2 | 400 | from=400
+    another boot, soft marks are no promise | begun checkpoint resumed | boot=b2 | 400 | from=400
+    another boot, no checkpoint | begun resumed | boot=b2 | 0 |
+    the boot is not known | started-unknown response checkpoint | boot=unknown | 400 | from=400
+    another host | begun checkpoint | host=beta | 400 | from=400 new-inode verifies
+    another host may be about to write, no data yet | started | length=0 host=beta | 0 | new-inode
+    another host of the same boot id | begun checkpoint resumed | host=beta | 400 | from=400 new-inode verifies
+    no data | begun checkpoint | length=0 new | 0 |
+    no data, no journal, but another may have it open | | length=0 taken-over | 0 | new-inode
+    no data yet in another inode | begun | length=0 other-inode | 0 | new-inode
+    no data yet in its own inode | begun | length=0 | 0 |
+    no response: whose data is it? | started | | 0 | new-inode
+    no start: whose journal is it? | response checkpoint | | 0 |
+    shorter than what was durable | begun checkpoint | length=399 | 0 |
+    shorter than the soft mark | begun checkpoint resumed | length=500 | 500 | from=400
+    another inode, by the last mark | begun checkpoint resumed | other-inode | 600 | from=600 new-inode verifies
+    another inode after a reboot | begun checkpoint | other-inode boot=b2 | 400 | from=400 new-inode verifies
+    another inode, no mark | begun | other-inode | 0 | new-inode
+    a failed fsync | begun checkpoint failed-io | | 400 | from=400 new-inode
+    a mismatch | begun checkpoint mismatch | | 0 | new-inode
+    a new version since | begun checkpoint new-version | boot=b2 | 0 |
+    the last worker counts | begun checkpoint started-beta | | 400 | from=400 new-inode verifies
+    """, columns: 5)
+
+  @Test(arguments: cases)
   func decide(row: [String]) throws {
     let lines = try row[1].split(separator: " ").map { try #require(Self.lines[String($0)]) + "\n" }
     let (found, decided) = (settings(row[2]), settings(row[4]))
