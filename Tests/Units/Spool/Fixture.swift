@@ -121,7 +121,7 @@ struct Unexpected: Error, CustomStringConvertible {
 
 extension GestureOutcome {
   /// Where the job is that was moved.
-  func moved() throws -> JobPlace {
+  func movedTo() throws -> JobPlace {
     guard case .moved(_, let place) = self else { throw Unexpected("\(self)") }
     return place
   }

@@ -89,7 +89,7 @@ import Testing
     let fixture = try Fixture()
     try fixture.write("\(from)/a", url + "started: x\nurgent: y\n")
     try setModificationTime(fixture.files.path("\(from)/a"), to: 1_790_000_000)
-    let place = try Steering(fixture.spool).perform(.low, FileName("a")).moved()
+    let place = try Steering(fixture.spool).perform(.low, FileName("a")).movedTo()
     #expect(place.display == "\(to)/a" && fixture.files.places(of: "a") == ["\(to)/a"])
     #expect(try fixture.text("\(to)/a") == url + "priority: low\nstarted: x\n")
     #expect(fixture.status("\(to)/a")?.st_mtim.tv_sec == 1_790_000_000)

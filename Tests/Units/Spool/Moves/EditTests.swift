@@ -211,7 +211,7 @@ import Testing
       let worker = open(fixture.files.path(place.path.display), O_RDONLY | O_CLOEXEC)
       defer { close(worker) }
       if !isDead { try #require(flock(worker, LOCK_EX | LOCK_NB) == 0) }
-      let held = try Steering(fixture.spool).perform(.hold, FileName("x")).moved()
+      let held = try Steering(fixture.spool).perform(.hold, FileName("x")).movedTo()
       let status = try #require(fixture.status("hold/x"))
       #expect(status.st_ino == held.inode && (held.inode == place.inode) == !isDead)
       #expect(status.st_mtim.tv_sec == 1_000_000_000)

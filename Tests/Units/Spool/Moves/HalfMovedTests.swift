@@ -38,7 +38,7 @@ import Testing
     let fixture = try halfMoved("new", "hold")
     fixture.spool.clockOffset.store(11, ordering: .relaxed)
     fixture.spool.lacksNoReplace.store(true, ordering: .relaxed)
-    _ = try Steering(fixture.spool).perform(.hold, FileName("a")).moved()
+    _ = try Steering(fixture.spool).perform(.hold, FileName("a")).movedTo()
     #expect(fixture.files.places(of: "a") == ["hold/a"])
   }
 

@@ -28,7 +28,7 @@ import Testing
       if call.kind == .lease, looks.next() == 3 { close(writer) }
       return nil
     }
-    _ = try Steering(Fixture.open(files, hook: hook)).perform(.release, FileName("a")).moved()
+    _ = try Steering(Fixture.open(files, hook: hook)).perform(.release, FileName("a")).movedTo()
     // More than three where another test forks meanwhile: its child has the file open until it executes a program.
     #expect(looks.current >= 3 && files.names("new") == ["a"])
   }
@@ -93,7 +93,7 @@ import Testing
     let text = "https://host/a\n# complete\nrequeued: 2026-01-01T00:00:00Z\n"
     try fixture.write("\(origin.rawValue)/a", text)
     if origin == .new { #expect(try fixture.outcome("a").label == "unfinished") }
-    let to = try Steering(fixture.spool).perform(gesture, FileName("a")).moved()
+    let to = try Steering(fixture.spool).perform(gesture, FileName("a")).movedTo()
     #expect(fixture.names("hold") == [] && fixture.names("tmp") == [])
     #expect(try fixture.text(to.display).hasSuffix("\n# complete\n"))
     var label = try fixture.outcome("a", from: to.directory).label
