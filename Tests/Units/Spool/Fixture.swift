@@ -2,6 +2,7 @@ import Glibc
 import Synchronization
 import SystemPackage
 import TestSupport
+import Testing
 
 @testable import Spool
 
@@ -31,13 +32,20 @@ struct Fixture {
     spool = try Fixture.open(files, host: host, tag: 1, hook: hook, kind: kind)
   }
 
+  /// A spool whose hook works on its files.
+  init(watching hook: (TemporarySpool) -> any CallHook) throws {
+    files = try TemporarySpool()
+    spool = try Fixture.open(files, hook: hook(files))
+  }
+
   /// The same spool as another worker opens it.
   func another(host: String = "alpha", hook: (any CallHook)? = nil, kind: FileSystemKind? = nil) throws -> Spool {
     try Fixture.open(files, host: host, tag: 2, hook: hook, kind: kind)
   }
 
-  private static func open(
-    _ files: TemporarySpool, host: String, tag: UInt32, hook: (any CallHook)?, kind: FileSystemKind? = nil
+  static func open(
+    _ files: TemporarySpool, host: String = "alpha", tag: UInt32 = 1, hook: (any CallHook)? = nil,
+    kind: FileSystemKind? = nil
   ) throws -> Spool {
     try Spool(
       files.root, owner: WorkerID(host: host, process: 42, tag: tag), boot: "boot-1", system: System(hook: hook),
@@ -51,23 +59,77 @@ struct Fixture {
 
   /// Claims a job from `new`, `partial` or `cur`, with the real time unless told otherwise.
   func outcome(_ name: String, from origin: Directory = .new, secondsLater: Int64 = 0) throws -> ClaimOutcome {
-    try Claims(spool).claim(FileName(name), from: origin, now: .now() + secondsLater)
+    try spool.outcome(name, from: origin, at: .now() + secondsLater)
   }
 
   func claim(_ name: String, from origin: Directory = .new, secondsLater: Int64 = 0) throws -> Claim {
     try outcome(name, from: origin, secondsLater: secondsLater).claim()
   }
 
-  func text(_ relative: String) throws -> String { String(decoding: try readFile(files.path(relative)), as: UTF8.self) }
+  // MARK: its files, by paths below its root
+
+  func names(_ directory: String) -> [String] { files.names(directory) }
+  func bytes(_ path: String) throws -> [UInt8] { try readFile(files.path(path)) }
+  func text(_ path: String) throws -> String { String(decoding: try bytes(path), as: UTF8.self) }
+  func write(_ path: String, _ text: String) throws { try writeFile(files.path(path), Array(text.utf8)) }
+  func status(_ path: String) -> stat? { fileStatus(files.path(path)) }
+  func move(_ path: String, _ target: String) throws { try files.move(path, target) }
+  func link(_ path: String, _ other: String) throws {
+    try check("link", Glibc.link(files.path(path), files.path(other)), other)
+  }
+  func remove(_ path: String) throws { try check("unlink", unlink(files.path(path)), path) }
+  func makeDirectory(_ path: String) throws { try check("mkdir", mkdir(files.path(path), 0o700), path) }
+
+  private func check(_ call: String, _ result: Int32, _ path: String) throws {
+    if result != 0 { throw TestSupportError(call, path, errno: errno) }
+  }
+}
+
+extension Spool {
+  /// Claims a job, with the real time unless told otherwise.
+  func outcome(
+    _ name: String, from origin: Directory = .new, at now: Timestamp = .now(), isForced: Bool = false
+  ) throws -> ClaimOutcome {
+    try Claims(self).claim(FileName(name), from: origin, now: now, isForced: isForced)
+  }
+}
+
+/// What a hook does that may fail.
+func recordingErrors(_ body: () throws -> Void) {
+  do { try body() } catch { Issue.record(error) }
+}
+
+/// The cells of a table in text: a line is a row, and `|` is between two cells.
+func tableRows(_ text: String, columns: Int) -> [[String]] {
+  text.split(separator: "\n").map { line in
+    let cells = line.split(separator: "|", omittingEmptySubsequences: false)
+    precondition(cells.count == columns, "\(line)")
+    return cells.map { $0.split(separator: " ").joined(separator: " ") }
+  }
+}
+
+/// The `key=value` of a cell. A word alone is a key, too.
+func settings(_ cell: String) -> [String: String] {
+  let pairs = cell.split(separator: " ").map { $0.split(separator: "=", maxSplits: 1).map { String($0) } }
+  return Dictionary(pairs.map { ($0[0], $0[$0.count - 1]) }) { _, last in last }
 }
 
 struct Unexpected: Error, CustomStringConvertible {
   let description: String
+  init(_ description: String) { self.description = description }
+}
+
+extension GestureOutcome {
+  /// Where the job is that was moved.
+  func movedTo() throws -> JobPlace {
+    guard case .moved(_, let place) = self else { throw Unexpected("\(self)") }
+    return place
+  }
 }
 
 extension ClaimOutcome {
   func claim() throws -> Claim {
-    guard case .claimed(let claim) = self else { throw Unexpected(description: "not claimed but \(label)") }
+    guard case .claimed(let claim) = self else { throw Unexpected("not claimed but \(label)") }
     return claim
   }
 
@@ -108,6 +170,14 @@ final class Probe: CallHook {
     }
   }
 
+  /// Does something at that moment.
+  static func meanwhile(_ kind: Call.Kind, _ part: String, _ body: @escaping @Sendable () throws -> Void) -> Probe {
+    once(kind, part) {
+      recordingErrors(body)
+      return nil
+    }
+  }
+
   func before(_ call: Call) -> Fault? {
     recorded.withLock { $0.append(call) }
     return action(call)
@@ -119,12 +189,14 @@ final class Probe: CallHook {
 }
 
 func jobName(_ name: String) throws -> JobName {
-  guard let job = JobName(FileName(name)) else { throw Unexpected(description: "\(name) is no job's name") }
+  guard let job = JobName(FileName(name)) else { throw Unexpected("\(name) is no job's name") }
   return job
 }
 
 func parsed(_ text: String) -> JobText { parsed(Array(text.utf8)) }
 func parsed(_ bytes: [UInt8]) -> JobText { bytes.withUnsafeBytes { JobText($0) } }
+/// The text of `defaults`.
+func defaults(_ text: String) -> JobText { Array(text.utf8).withUnsafeBytes { JobText($0, defaults: true) } }
 
 extension PartFile {
   func append(_ bytes: [UInt8]) throws(SpoolError) {

@@ -16,15 +16,13 @@ import Testing
     String(repeating: "junk\n", count: 1000),
   ])
   func whatWasJudgedIsRun(later: String) throws {
-    let fixture = try Fixture()
-    let (dropped, other) = (fixture.files.path("new/x"), fixture.files.path("hold/other"))
-    let hook = Probe.once(.rename, "cur/x:") {
-      do { try writeFile(other, Array(later.utf8)) } catch { Issue.record(error) }
-      return nil
+    let fixture = try Fixture { files in
+      Probe.meanwhile(.rename, "cur/x:") { try writeFile(files.path("hold/other"), Array(later.utf8)) }
     }
     try fixture.files.drop("x", Self.job)
-    try #require(link(dropped, other) == 0, "two names: then the worker makes a copy")
-    let claim = try Claims(fixture.another(hook: hook)).claim(FileName("x"), from: .new, now: .now()).claim()
+    // Two names: then the worker makes a copy.
+    try fixture.link("new/x", "hold/other")
+    let claim = try fixture.claim("x")
     try claim.append(.requeued(.now()))
     try claim.giveUp()
     let text = try fixture.text("failed/x")
@@ -34,21 +32,17 @@ import Testing
 
   /// The schedule has looked at a text. A job with another one keeps its name, and nothing is written to it.
   @Test(arguments: [false, true]) func aTextThatIsNotWantedIsLeft(gotTheNameSince: Bool) throws {
-    let fixture = try Fixture()
-    let (dropped, other, text) = (fixture.files.path("new/x"), fixture.files.path("hold/other"), "https://host/b\n")
-    let hook = Probe.once(.rename, "cur/x:") {
-      #expect(rename(other, dropped) == 0)
-      return nil
-    }
+    let (fixture, text) = (try Fixture(), "https://host/b\n")
+    let hook = Probe.meanwhile(.rename, "cur/x:") { try fixture.move("hold/other", "new/x") }
     try fixture.files.drop("x", gotTheNameSince ? Self.job : text)
-    if gotTheNameSince { try writeFile(other, Array(text.utf8)) }
+    if gotTheNameSince { try fixture.write("hold/other", text) }
     let spool = try fixture.another(hook: gotTheNameSince ? hook : nil)
     let outcome = try Claims(spool).claim(FileName("x"), from: .new, now: .now() + 60) { text in
       text.request.urls.first?.text == "https://host/a"
     }
-    #expect(outcome.label == "unavailable" && fixture.files.names("cur") == [])
+    #expect(outcome.label == "unavailable" && fixture.names("cur") == [])
     #expect(try fixture.text("new/x") == text)
-    #expect(try Claims(spool).claim(FileName("x"), from: .new, now: .now() + 60).claim().origin == .new)
+    #expect(try spool.outcome("x", at: .now() + 60).claim().origin == .new)
   }
 
   /// Has another file take the name of a job that is just being claimed.
@@ -57,27 +51,26 @@ import Testing
   private func exchanging(_ text: String, _ fixture: Fixture, _ meanwhile: @escaping @Sendable (Call) -> Fault?) throws
     -> ClaimOutcome
   {
-    let (dropped, other) = (fixture.files.path("new/x"), fixture.files.path("hold/other"))
     let isExchanged = Switch()
     let hook = Probe { call in
       if isExchanged.isOn { return meanwhile(call) }
       guard call.kind == .rename, call.path.contains("cur/x:") else { return nil }
-      #expect(rename(other, dropped) == 0)
+      recordingErrors { try fixture.move("hold/other", "new/x") }
       isExchanged.turnOn()
       return nil
     }
     try fixture.files.drop("x", Self.job)
-    try writeFile(other, Array(text.utf8))
-    return try Claims(fixture.another(hook: hook)).claim(FileName("x"), from: .new, now: .now())
+    try fixture.write("hold/other", text)
+    return try fixture.another(hook: hook).outcome("x")
   }
 
   @Test func `a file that took the name of another is left to whoever writes it`() throws {
     let fixture = try Fixture()
-    try writeFile(fixture.files.path("hold/other"), [])
+    try fixture.write("hold/other", "")
     let writer = open(fixture.files.path("hold/other"), O_WRONLY | O_CLOEXEC)
     defer { close(writer) }
     let outcome = try exchanging("https://host/b\n", fixture) { _ in nil }
-    #expect(outcome.label == "unfinished" && fixture.files.names("cur") == [])
+    #expect(outcome.label == "unfinished" && fixture.names("cur") == [])
     #expect(try fixture.text("new/x") == "https://host/b\n")
   }
 
@@ -90,38 +83,33 @@ import Testing
       isSpent.turnOn()
       return .fail(.wouldBlock)
     }
-    #expect(outcome.label == "unfinished" && fixture.files.names("cur") == [])
+    #expect(outcome.label == "unfinished" && fixture.names("cur") == [])
     #expect(try fixture.text("new/x") == "https://host/b\n")
   }
 
   @Test func `a file whose name is taken before it goes back gets a number`() throws {
     let fixture = try Fixture()
-    let dropped = fixture.files.path("new/x")
     let outcome = try exchanging("https://host/b", fixture) { call in
       if call.kind == .read, call.path.hasPrefix("cur/x:") {
-        do { try writeFile(dropped, Array("https://host/c\n".utf8)) } catch { Issue.record(error) }
+        recordingErrors { try fixture.write("new/x", "https://host/c\n") }
       }
       return nil
     }
-    #expect(outcome.label == "unfinished" && fixture.files.names("cur") == [])
+    #expect(outcome.label == "unfinished" && fixture.names("cur") == [])
     #expect(try fixture.text("new/x") == "https://host/c\n" && fixture.text("new/x~2") == "https://host/b")
   }
 
   /// Its owner was stopped in the middle of a move by link and unlink, and goes on after another worker has judged it.
   @Test func aMoveThatBeginsBeforeTheClaimIsCompleted() throws {
     let fixture = try Fixture()
-    let (former, end) = (fixture.files.path("cur/x:alpha.7.00000009"), fixture.files.path("done/x"))
-    let hook = Probe.once(.rename, "cur/x:") {
-      #expect(link(former, end) == 0)
-      return nil
-    }
-    try writeFile(former, Array(Self.job.utf8))
-    let name = FileName("x:alpha.7.00000009")
+    let name = "x:alpha.7.00000009"
+    let hook = Probe.meanwhile(.rename, "cur/x:") { try fixture.link("cur/\(name)", "done/x") }
+    try fixture.write("cur/\(name)", Self.job)
     let spool = try fixture.another(hook: hook)
     // The owner can complete it, or the next claim does.
-    for left in [["x:alpha.7.00000009"], []] {
-      let outcome = try Claims(spool).claim(name, from: .cur, now: .now() + 3600)
-      #expect(outcome.label == "unavailable" && fixture.files.names("cur") == left)
+    for left in [[name], []] {
+      let outcome = try spool.outcome(name, from: .cur, at: .now() + 3600)
+      #expect(outcome.label == "unavailable" && fixture.names("cur") == left)
     }
     #expect(try fixture.text("done/x") == Self.job)
   }
@@ -136,7 +124,7 @@ import Testing
     let outcome = try fixture.outcome("x", secondsLater: 3600)
     #expect(outcome.defect?.reason.contains("a job has at most 64 KiB") == true, "\(outcome.label)")
     #expect(fileStatus(payload).map { Int($0.st_size) } == size)
-    #expect(fixture.files.names("failed") == ["x", "x.record"] && fixture.files.names("new") == [])
+    #expect(fixture.names("failed") == ["x", "x.record"] && fixture.names("new") == [])
     #expect(try fixture.files.lines("failed/x.record").last?["code"] == "malformed")
   }
 
@@ -163,16 +151,15 @@ import Testing
       }
       return nil
     }
-    let owner = WorkerID(host: "alpha", process: 42, tag: 1)
-    let spool = try Spool(files.root, owner: owner, boot: "boot-1", system: System(hook: hook))
+    let spool = try Fixture.open(files, hook: hook)
     try files.drop("x", Self.job)
-    var outcome = try Claims(spool).claim(FileName("x"), from: .new, now: .now())
+    var outcome = try spool.outcome("x")
     #expect(openings.current >= opening && files.names("cur") == [])
     #expect(try readFile(victim) == Array(Self.job.utf8))
     if substitute == .fifo, opening == 2 {
       // A pipe can be opened, and is not what was locked.
       #expect(outcome.label == "unavailable")
-      outcome = try Claims(spool).claim(FileName("x"), from: .new, now: .now())
+      outcome = try spool.outcome("x")
     }
     if substitute == .none {
       #expect(outcome.label == "unavailable")
@@ -184,21 +171,19 @@ import Testing
 
   /// The same between its opening and its rename: what is nobody's to move is no trouble of the spool's.
   @Test func substitutedBeforeItsRename() throws {
-    let files = try TemporarySpool()
-    let path = files.path("new/x")
-    let hook = Probe.once(.rename, "new/x ") {
-      unlink(path)
-      mkdir(path, 0o755)
-      return .fail(.permissionDenied)
+    let replaced = try Fixture { files in
+      Probe.once(.rename, "new/x ") {
+        unlink(files.path("new/x"))
+        mkdir(files.path("new/x"), 0o755)
+        return .fail(.permissionDenied)
+      }
     }
-    let owner = WorkerID(host: "alpha", process: 42, tag: 1)
-    let spool = try Spool(files.root, owner: owner, boot: "boot-1", system: System(hook: hook))
-    try files.drop("x", Self.job)
-    #expect(try Claims(spool).claim(FileName("x"), from: .new, now: .now()).label == "unavailable")
+    try replaced.files.drop("x", Self.job)
+    #expect(try replaced.outcome("x").label == "unavailable")
     let fixture = try Fixture()
     try fixture.files.drop("x", Self.job)
     let barred = try fixture.another(hook: Probe.once(.rename, "new/x ") { .fail(.permissionDenied) })
-    #expect(try Claims(barred).claim(FileName("x"), from: .new, now: .now()).label.hasPrefix("barred: "))
+    #expect(try barred.outcome("x").label.hasPrefix("barred: "))
     let refused = Switch()
     let closed = try fixture.another(
       hook: Probe { call in
@@ -207,7 +192,7 @@ import Testing
       })
     refused.turnOn()
     #expect(throws: SpoolError.self, "then jobs cannot be claimed at all") {
-      try Claims(closed).claim(FileName("x"), from: .new, now: .now())
+      try closed.outcome("x")
     }
   }
 
@@ -222,10 +207,9 @@ import Testing
       rename("\(other)2", path)
       return nil
     }
-    let owner = WorkerID(host: "alpha", process: 42, tag: 1)
-    let spool = try Spool(files.root, owner: owner, boot: "boot-1", system: System(hook: hook))
+    let spool = try Fixture.open(files, hook: hook)
     for place in [path, other] { try writeFile(place, Array(Self.job.utf8)) }
-    let claim = try Claims(spool).claim(FileName("x"), from: origin, now: .now(), isForced: true).claim()
+    let claim = try spool.outcome("x", from: origin, isForced: true).claim()
     #expect(files.names("cur") == ["x:alpha.42.00000001"] && files.names("tmp") == ["x"])
     try claim.giveUp()
     #expect(try readFile(files.path("failed/x")) == Array(Self.job.utf8))
@@ -242,7 +226,7 @@ import Testing
         guard call.kind == .open, call.path == "new/x" else { return nil }
         return openings.next() == 2 ? .fail(.textFileBusy) : nil
       })
-    let claim = try Claims(spool).claim(FileName("x"), from: .new, now: .now()).claim()
+    let claim = try spool.outcome("x").claim()
     try claim.giveUp()
     #expect(try fixture.text("failed/x") == Self.job)
   }
@@ -252,9 +236,7 @@ import Testing
     let fixture = try Fixture()
     try fixture.files.drop("x", Self.job)
     let spool = try fixture.another(hook: Probe.once(.open, "new/x") { .fail(.wouldBlock) })
-    guard case .unfinished = try Claims(spool).claim(FileName("x"), from: .new, now: .now()) else {
-      throw Unexpected(description: "not left alone")
-    }
+    #expect(try spool.outcome("x").label == "unfinished")
   }
 
   /// Another host has replaced the file that is open here, as a claim does where droppers are not seen. GlusterFS and
@@ -269,24 +251,22 @@ import Testing
         if $0.kind == .open && $0.path == "new/x" { isOpen.turnOn() }
         return isOpen.isOn && $0.kind == call && $0.path == "new/x" ? .fail(.staleNFSFileHandle) : nil
       })
-    let outcome = try Claims(spool).claim(FileName("x"), from: .new, now: .now())
+    let outcome = try spool.outcome("x")
     #expect(["unavailable", "unfinished"].contains(outcome.label))
-    #expect(fixture.files.names("new") == ["x"])
+    #expect(fixture.names("new") == ["x"])
   }
 
   /// Another user's directory cannot be moved to another one: it stays, is told of, and the spool is none the worse.
   @Test(arguments: [Errno.permissionDenied, .notPermitted, .resourceBusy])
   func whatCannotBeMoved(errno: Errno) throws {
     let fixture = try Fixture()
-    try #require(mkdir(fixture.files.path("new/x"), 0o700) == 0)
+    try fixture.makeDirectory("new/x")
     let spool = try fixture.another(hook: Probe { $0.kind == .rename ? .fail(errno) : nil })
     for _ in 1...2 {
-      guard case .barred(let defect) = try Claims(spool).claim(FileName("x"), from: .new, now: .now()) else {
-        throw Unexpected(description: "not barred")
-      }
+      guard case .barred(let defect) = try spool.outcome("x") else { throw Unexpected("not barred") }
       #expect(defect.reason.contains("not a regular file") && defect.reason.contains("cannot be moved"))
     }
-    #expect(fixture.files.names("new") == ["x"] && fixture.files.names("failed") == ["x.record"])
+    #expect(fixture.names("new") == ["x"] && fixture.names("failed") == ["x.record"])
   }
 
   /// As where another user has mounted a file system of their own (fuse(4)).
@@ -295,8 +275,6 @@ import Testing
     try fixture.files.drop("x", Self.job)
     let spool = try fixture.another(
       hook: Probe { [.open, .stat].contains($0.kind) && $0.path == "new/x" ? .fail(.permissionDenied) : nil })
-    guard case .barred = try Claims(spool).claim(FileName("x"), from: .new, now: .now()) else {
-      throw Unexpected(description: "not barred")
-    }
+    #expect(try spool.outcome("x").label.hasPrefix("barred: "))
   }
 }

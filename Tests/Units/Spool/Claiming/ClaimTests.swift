@@ -16,13 +16,6 @@ import Testing
     #expect(claim.length == Int64(try fixture.text(own).utf8.count))
   }
 
-  @Test func aLineComesWholeOrNotAtAll() throws {
-    let hook = Probe.once(.write, "cur/a", { .short(5) })
-    let (fixture, claim) = try claimed(hook: hook)
-    try claim.append(mark(1))
-    #expect(try fixture.text(own) == url + "checkpoint: 1 crc32=00000000\n", "a short write goes on")
-  }
-
   /// The disk fills up in the middle of a line: what got there is taken back, and the next line stands alone.
   @Test(arguments: [Errno.noSpace, .ioError, .diskQuotaExceeded])
   func aFailedLineLeavesNothing(errno: Errno) throws {
@@ -39,44 +32,47 @@ import Testing
   @Test func namesThatAreTakenInTmp() throws {
     let fixture = try Fixture()
     try fixture.files.drop("a", url)
-    try #require(link(fixture.files.path("new/a"), fixture.files.path("hold/b")) == 0, "then the claim is a copy")
-    for name in ["a", "a.part", ".clock"] { try writeFile(fixture.files.path("tmp/\(name):alpha.42.00000001"), []) }
+    // Then the claim is a copy.
+    try fixture.link("new/a", "hold/b")
+    for name in ["a", "a.part", ".clock"] { try fixture.write("tmp/\(name):alpha.42.00000001", "") }
     _ = try fixture.spool.fileSystemTime()
     let claim = try fixture.claim("a", secondsLater: 100)
-    #expect(try fixture.text(own) == url && fixture.files.names("tmp").count == 2)
+    #expect(try fixture.text(own) == url && fixture.names("tmp").count == 2)
     let part = try #require(try PartFile.open(claim.job, in: fixture.spool))
     try part.append([1, 2, 3])
     _ = try part.rebuilding(to: 3, owner: claim.job).run()
-    #expect(try readFile(fixture.files.path("partial/a.part")) == [1, 2, 3])
+    #expect(try fixture.bytes("partial/a.part") == [1, 2, 3])
+  }
+
+  private func started(_ worker: String) -> String {
+    "started: 2026-01-02T03:04:05Z attempt=1 worker=\(worker) boot=b mirror=1 url=https://a\n"
   }
 
   @Test func ownership() throws {
     do {
       let (fixture, claim) = try claimed()
       #expect(try claim.ownership() == .ours)
-      try #require(rename(fixture.files.path(own), fixture.files.path("hold/a")) == 0)
+      try fixture.move(own, "hold/a")
       #expect(try claim.ownership() == .moved)
-      try writeFile(fixture.files.path(own), Array(url.utf8))
+      try fixture.write(own, url)
       #expect(try claim.ownership() == .moved, "another file bears its name")
-      try #require(unlink(fixture.files.path("hold/a")) == 0)
+      try fixture.remove("hold/a")
       #expect(try claim.ownership() == .removed)
-      for place in ["new/a", "failed/a"] { try writeFile(fixture.files.path(place), Array(url.utf8)) }
+      for place in ["new/a", "failed/a"] { try fixture.write(place, url) }
       #expect(try claim.ownership() == .removed, "others of its name")
-      let begun = Array(
-        "\(url)started: 2026-01-02T03:04:05Z attempt=1 worker=alpha.42.00000001 boot=b mirror=1 url=https://a\n"
-          .utf8)
+      let begun = url + started("alpha.42.00000001")
       for place in ["hold/a", "hold/a:alpha.42.00000001", "partial/a", own] {
-        try writeFile(fixture.files.path(place), begun)
+        try fixture.write(place, begun)
         #expect(try claim.ownership() == .moved, "\(place), saved by an editor in a new inode")
-        try #require(unlink(fixture.files.path(place)) == 0)
+        try fixture.remove(place)
       }
       #expect(try claim.ownership() == .removed)
     }
     let (fixture, claim) = try claimed()
-    try #require(unlink(fixture.files.path(own)) == 0)
-    try writeFile(fixture.files.path("cur/b:beta.1.00000009"), Array(url.utf8))
+    try fixture.remove(own)
+    try fixture.write("cur/b:beta.1.00000009", url)
     #expect(try claim.ownership() == .removed)
-    try writeFile(fixture.files.path("cur/a:beta.1.00000009"), Array(url.utf8))
+    try fixture.write("cur/a:beta.1.00000009", url)
     #expect(try claim.ownership() == .takenOver, "in a new inode")
   }
 
@@ -84,24 +80,21 @@ import Testing
   @Test(arguments: ["cur/a:beta.1.00000009", "partial/a", "failed/a", "done/a", "hold/a", "hold/a:beta.1.00000009"])
   func takenOver(place: String) throws {
     let (fixture, claim) = try claimed()
-    try #require(rename(fixture.files.path(own), fixture.files.path(place)) == 0)
-    let line = ["alpha.42.00000001", "beta.1.00000009"].map {
-      "started: 2026-01-02T03:04:05Z attempt=1 worker=\($0) boot=b mirror=1 url=https://a\n"
-    }.joined()
-    try writeFile(fixture.files.path(place), Array((url + line).utf8))
+    try fixture.move(own, place)
+    let text = url + started("alpha.42.00000001") + started("beta.1.00000009")
+    try fixture.write(place, text)
     #expect(try claim.ownership() == .takenOver)
     // The successor continues in a new inode.
-    try #require(unlink(fixture.files.path(place)) == 0)
-    try writeFile(fixture.files.path(place), Array((url + line).utf8))
+    try fixture.remove(place)
+    try fixture.write(place, text)
     #expect(try claim.ownership() == .takenOver)
   }
 
   /// An older job of the name, by another worker.
   @Test func cancelledBesideADoneJobOfItsName() throws {
     let (fixture, claim) = try claimed()
-    let line = "started: 2026-01-02T03:04:05Z attempt=1 worker=beta.1.00000009 boot=b mirror=1 url=https://a\n"
-    try writeFile(fixture.files.path("done/a"), Array((url + line).utf8))
-    try #require(unlink(fixture.files.path(own)) == 0)
+    try fixture.write("done/a", url + started("beta.1.00000009"))
+    try fixture.remove(own)
     #expect(try claim.ownership() == .removed)
   }
 
@@ -109,11 +102,9 @@ import Testing
   @Test(arguments: ["cur/a:beta.1.00000009", "partial/a", "failed/a", "hold/a", "hold/a:beta.1.00000009"])
   func cancelledBesideANewJobOfItsName(place: String) throws {
     let (fixture, claim) = try claimed()
-    try claim.append(
-      .started(.now(), attempt: 1, worker: fixture.spool.owner, boot: "b", mirror: 1, url: "https://a"))
-    try #require(unlink(fixture.files.path(own)) == 0)
-    let line = "started: 2026-01-02T03:04:05Z attempt=1 worker=beta.1.00000009 boot=b mirror=1 url=https://a\n"
-    try writeFile(fixture.files.path(place), Array((url + line).utf8))
+    try claim.append(.started(.now(), attempt: 1, worker: fixture.spool.owner, boot: "b", mirror: 1, url: "https://a"))
+    try fixture.remove(own)
+    try fixture.write(place, url + started("beta.1.00000009"))
     #expect(try claim.ownership() == .removed)
   }
 
@@ -123,20 +114,19 @@ import Testing
     try fixture.files.drop("a", url)
     let claim = try fixture.claim("a", secondsLater: 100)
     // Kept, so that the file has a name that the spool does not.
-    try #require(link(fixture.files.path(own), fixture.files.path("tmp/kept")) == 0)
-    try #require(rename(fixture.files.path(own), fixture.files.path("hold/a")) == 0)
+    try fixture.link(own, "tmp/kept")
+    try fixture.move(own, "hold/a")
     #expect(try claim.ownership() == .moved)
-    try #require(unlink(fixture.files.path("hold/a")) == 0)
+    try fixture.remove("hold/a")
     #expect(try claim.ownership() == .removed)
   }
 
   /// Before this worker has begun: the journal is an earlier worker's.
   @Test func heldBeforeItWasBegun() throws {
     let fixture = try Fixture()
-    let line = "started: 2026-01-02T03:04:05Z attempt=1 worker=beta.1.00000009 boot=b mirror=1 url=https://a\n"
-    try writeFile(fixture.files.path("partial/a"), Array((url + line).utf8))
+    try fixture.write("partial/a", url + started("beta.1.00000009"))
     let claim = try fixture.claim("a", from: .partial, secondsLater: 100)
-    try #require(rename(fixture.files.path(own), fixture.files.path("hold/a")) == 0)
+    try fixture.move(own, "hold/a")
     #expect(try claim.ownership() == .moved)
   }
 
@@ -145,7 +135,7 @@ import Testing
     let due = Timestamp.now() + 3600
     try claim.park(until: due)
     #expect(fixture.files.places(of: "a") == ["partial/a"])
-    #expect(fileStatus(fixture.files.path("partial/a")).map { Int64($0.st_mtim.tv_sec) } == due.seconds)
+    #expect(fixture.status("partial/a").map { Int64($0.st_mtim.tv_sec) } == due.seconds)
     #expect(try fixture.claim("a", from: .partial, secondsLater: 3600).origin == .partial, "its lock is free again")
   }
 
@@ -160,68 +150,64 @@ import Testing
   /// Nothing that stands anywhere is replaced by a move; the data goes along.
   @Test func movesAreNumbered() throws {
     let (fixture, claim) = try claimed()
-    try writeFile(fixture.files.path("failed/a"), Array("older".utf8))
-    try writeFile(fixture.files.path("failed/a~2"), Array("old".utf8))
+    try fixture.write("failed/a", "older")
+    try fixture.write("failed/a~2", "old")
     try noteData(of: claim, [1, 2, 3], fixture)
     try claim.giveUp()
-    #expect(fixture.files.names("failed") == ["a", "a~2", "a~3"])
+    #expect(fixture.names("failed") == ["a", "a~2", "a~3"])
     #expect(try fixture.text("failed/a") == "older" && fixture.text("failed/a~3").hasPrefix(url))
-    #expect(fixture.files.names("partial") == ["a~3.part"])
+    #expect(fixture.names("partial") == ["a~3.part"])
     #expect(claim.job.display == "a~3")
   }
 
   /// Somebody takes the number between the look and the move: the data goes on to the next.
   @Test func aNumberThatIsTakenMeanwhile() throws {
-    let files = Mutex<TemporarySpool?>(nil)
-    let hook = Probe.once(.rename, " failed/a~2") {
-      _ = files.withLock { close(creat($0?.path("failed/a~2") ?? "", 0o600)) }
-      return nil
+    let (fixture, claim) = try claimed { files in
+      Probe.meanwhile(.rename, " failed/a~2") { try writeFile(files.path("failed/a~2"), []) }
     }
-    let (fixture, claim) = try claimed(hook: hook)
-    files.withLock { $0 = fixture.files }
-    try writeFile(fixture.files.path("failed/a"), Array("older".utf8))
+    try fixture.write("failed/a", "older")
     try noteData(of: claim, [1, 2, 3], fixture)
     try claim.giveUp()
-    #expect(fixture.files.names("failed") == ["a", "a~2", "a~3"])
-    #expect(fixture.files.names("partial") == ["a~3.part"])
+    #expect(fixture.names("failed") == ["a", "a~2", "a~3"])
+    #expect(fixture.names("partial") == ["a~3.part"])
   }
 
   /// A job that is done has no data: what bears its name is another worker's, whose job got the name while there was
   /// none.
   @Test func anothersDataStaysWhenAJobIsDone() throws {
     let (fixture, claim) = try claimed()
-    try writeFile(fixture.files.path("done/a"), Array("older".utf8))
+    try fixture.write("done/a", "older")
     try writeFile(fixture.files.path("partial/a.part"), [1, 2, 3])
     let other = open(fixture.files.path("partial/a.part"), O_RDWR | O_CLOEXEC)
     defer { close(other) }
     #expect(flock(other, LOCK_EX | LOCK_NB) == 0)
     try claim.removeData()
-    #expect(fixture.files.names("partial") == ["a.part"])
+    #expect(fixture.names("partial") == ["a.part"])
     #expect(flock(other, LOCK_UN) == 0)
     try claim.removeData()
-    #expect(fixture.files.names("partial") == [])
+    #expect(fixture.names("partial") == [])
     try claim.finish()
-    #expect(fixture.files.names("done") == ["a", "a~2"])
+    #expect(fixture.names("done") == ["a", "a~2"])
   }
 
   /// While this job had no data, another one got its name, began, and waits now: nobody has its data locked.
   @Test func theDataOfAWaitingNamesakeStays() throws {
     let (fixture, claim) = try claimed()
-    try writeFile(fixture.files.path("partial/a"), Array("https://host/other\n".utf8))
+    try fixture.write("partial/a", "https://host/other\n")
     try writeFile(fixture.files.path("partial/a.part"), [1, 2, 3])
     try claim.removeData()
     #expect(try claim.dataStatus() == nil)
     try claim.park(until: .now())
-    #expect(fixture.files.names("partial") == ["a", "a.part", "a~2"])
+    #expect(fixture.names("partial") == ["a", "a.part", "a~2"])
   }
 
   @Test func aNumberIsFreeOnlyIfItsDataIs() throws {
     let (fixture, claim) = try claimed()
-    try writeFile(fixture.files.path("failed/a"), [])
+    try fixture.write("failed/a", "")
     try writeFile(fixture.files.path("partial/a~2.part"), [9])
     try claim.giveUp()
-    #expect(fixture.files.names("failed") == ["a", "a~3"])
-    #expect(try readFile(fixture.files.path("partial/a~2.part")) == [9])
+    #expect(fixture.names("failed") == ["a", "a~3"])
+    #expect(try fixture.bytes("partial/a~2.part") == [9])
   }
 
   /// A file system without RENAME_NOREPLACE: link(2) refuses an existing name everywhere.
@@ -229,15 +215,15 @@ import Testing
   func movesWithoutNoReplace(errno: Errno) throws {
     let hook = Probe { $0.kind == .rename && $0.path.contains(" done/") ? .fail(errno) : nil }
     let (fixture, claim) = try claimed(hook: hook)
-    try writeFile(fixture.files.path("done/a"), Array("older".utf8))
+    try fixture.write("done/a", "older")
     try claim.finish()
-    #expect(fixture.files.names("done") == ["a", "a~2"] && fixture.files.names("cur") == [])
+    #expect(fixture.names("done") == ["a", "a~2"] && fixture.names("cur") == [])
     #expect(try fixture.text("done/a") == "older" && fixture.text("done/a~2") == url)
   }
 
   @Test func aMovedClaimIsNotMovedAgain() throws {
     let (fixture, claim) = try claimed()
-    try #require(rename(fixture.files.path(own), fixture.files.path("hold/a")) == 0)
+    try fixture.move(own, "hold/a")
     let error = #expect(throws: SpoolError.self) { try claim.finish() }
     #expect(error?.errno == .noSuchFileOrDirectory)
     #expect(fixture.files.places(of: "a") == ["hold/a"])
@@ -253,7 +239,7 @@ import Testing
     }
     defer { for descriptor in bystanders { close(descriptor) } }
     #expect(throws: SpoolError.self) { try claim.append(mark(1)) }
-    for index in bystanders.indices { #expect(try readFile(fixture.files.path("tmp/bystander-\(index)")) == []) }
+    for index in bystanders.indices { #expect(try fixture.bytes("tmp/bystander-\(index)") == []) }
     #expect(try fixture.text("done/a") == url)
   }
 }

@@ -11,8 +11,13 @@ extension ClaimedJob {
   /// Its path.
   var own: String { "cur/a:alpha.42.00000001" }
 
-  func claimed(hook: (any CallHook)? = nil) throws -> (Fixture, Claim) {
-    let fixture = try Fixture(hook: hook)
+  func claimed(hook: (any CallHook)? = nil) throws -> (Fixture, Claim) { try claimed(Fixture(hook: hook)) }
+
+  func claimed(watching hook: (TemporarySpool) -> any CallHook) throws -> (Fixture, Claim) {
+    try claimed(Fixture(watching: hook))
+  }
+
+  private func claimed(_ fixture: Fixture) throws -> (Fixture, Claim) {
     try fixture.files.drop("a", url)
     return (fixture, try fixture.claim("a"))
   }

@@ -11,13 +11,13 @@ import Testing
   @Test(arguments: ["partial/a", "failed/a", "hold/a", "cur/a:beta.7.00000009"])
   func aSecondJobOfANameIsNumbered(older: String) throws {
     let fixture = try Fixture()
-    try writeFile(fixture.files.path(older), Array("https://host/older\n".utf8))
+    try fixture.write(older, "https://host/older\n")
     try writeFile(fixture.files.path("partial/a.part"), [1])
     try fixture.files.drop("a", url)
     let claim = try fixture.claim("a")
     #expect(claim.job.display == "a~2")
     #expect(try fixture.text(older) == "https://host/older\n")
-    #expect(fixture.files.names("cur").contains("a~2:alpha.42.00000001"))
+    #expect(fixture.names("cur").contains("a~2:alpha.42.00000001"))
     try fixture.files.drop("a", url)
     try claim.park(until: .now())
     #expect(try fixture.claim("a").job.display == "a~3")
@@ -27,11 +27,11 @@ import Testing
   @Test(arguments: ["a", "a~2"])
   func aClaimWhoseFileIsRemovedKeepsItsName(name: String) throws {
     let fixture = try Fixture()
-    if name == "a~2" { try writeFile(fixture.files.path("failed/a"), []) }
+    if name == "a~2" { try fixture.write("failed/a", "") }
     try fixture.files.drop("a", url)
     var removed: Claim? = try fixture.claim("a")
     #expect(removed?.job.display == name)
-    try #require(unlink(fixture.files.path("cur/\(name):alpha.42.00000001")) == 0)
+    try fixture.remove("cur/\(name):alpha.42.00000001")
     try fixture.files.drop("a", url)
     if name == "a" {
       #expect(try fixture.outcome("a").label == "unavailable")
@@ -40,7 +40,7 @@ import Testing
       try fixture.files.drop("a", url)
     }
     #expect(throws: (any Error).self) { try removed?.finish() }
-    #expect(fixture.files.names("done") == [])
+    #expect(fixture.names("done") == [])
     removed = nil
     #expect(try fixture.claim("a").job.display == name)
   }
@@ -48,7 +48,7 @@ import Testing
   /// The number that a name has is replaced, also where it was part of the name.
   @Test func aNumberedNameIsNotNumberedTwice() throws {
     let fixture = try Fixture()
-    try writeFile(fixture.files.path("failed/a~2"), Array(url.utf8))
+    try fixture.write("failed/a~2", url)
     var claims: [Claim] = []
     for expected in ["a~3", "a~4"] {
       try fixture.files.drop("a~2", url)
@@ -65,23 +65,23 @@ import Testing
     let hook = Probe()
     let fixture = try Fixture(hook: hook)
     let job = try jobName(name)
-    try writeFile(fixture.files.path("failed/\(name)"), [])
-    for number in 2...1000 { try writeFile(fixture.files.path("failed/\(job.numbered(number).display)"), []) }
+    try fixture.write("failed/\(name)", "")
+    for number in 2...1000 { try fixture.write("failed/\(job.numbered(number).display)", "") }
     try fixture.files.drop(name, "sise: 1\n")
     let before = hook.count(.stat)
     let rejected = try #require(try fixture.outcome(name).rejectedName)
-    #expect(rejected.bytes.count <= 180 && fixture.files.names("failed").count == 1001)
+    #expect(rejected.bytes.count <= 180 && fixture.names("failed").count == 1001)
     #expect(try fixture.text("failed/\(rejected.display)").hasPrefix("sise: 1\nfailed: "))
     try fixture.files.drop(name, url)
     let claim = try fixture.claim(name)
-    #expect(claim.job != job && fixture.files.names("new") == [])
+    #expect(claim.job != job && fixture.names("new") == [])
     #expect(hook.count(.stat) - before < 3000)
     // Its name is as good as any.
     try claim.park(until: .now())
     let again = try fixture.claim(claim.job.display, from: .partial)
     #expect(again.job == claim.job)
     try again.finish()
-    #expect(fixture.files.names("done") == [claim.job.display])
+    #expect(fixture.names("done") == [claim.job.display])
     #expect(try Drops(fixture.spool).drop(url, as: claim.job).name == claim.job)
   }
 
@@ -98,7 +98,7 @@ import Testing
   /// `mv cur/x:OWNER hold/` keeps the job and its data; another of its name goes by a number.
   @Test func dataOfAJobThatIsHeldWithItsOwnersSuffix() throws {
     let fixture = try Fixture()
-    try writeFile(fixture.files.path("hold/x:beta.1.00000009"), Array("https://host/a\n".utf8))
+    try fixture.write("hold/x:beta.1.00000009", "https://host/a\n")
     try writeFile(fixture.files.path("partial/x.part"), [1, 2, 3])
     try fixture.files.drop("x", "https://host/b\n")
     #expect(try fixture.claim("x").job.display == "x~2")

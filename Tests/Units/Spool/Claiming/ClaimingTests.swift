@@ -13,10 +13,10 @@ import Testing
   @Test func aClaimIsARename() throws {
     let fixture = try Fixture()
     try fixture.files.drop("a", url)
-    let inode = fileStatus(fixture.files.path("new/a"))?.st_ino
+    let inode = fixture.status("new/a")?.st_ino
     let claim = try fixture.claim("a")
     #expect(fixture.files.places(of: "a") == ["cur/a:alpha.42.00000001"])
-    #expect(fileStatus(fixture.files.path("cur/a:alpha.42.00000001"))?.st_ino == inode)
+    #expect(fixture.status("cur/a:alpha.42.00000001")?.st_ino == inode)
     #expect(claim.job.display == "a" && claim.origin == .new)
     #expect(try claim.ownership() == .ours)
     #expect(try claim.holdsLock())
@@ -41,9 +41,7 @@ import Testing
   @Test func eachJobIsClaimedOnce() async throws {
     let fixture = try Fixture()
     for number in 0..<40 { try fixture.files.drop("job-\(number)", url) }
-    let workers = try (2...5).map { tag in
-      try Spool(fixture.files.root, owner: WorkerID(host: "alpha", process: 42, tag: tag), boot: "b")
-    }
+    let workers = try (2...5).map { try Fixture.open(fixture.files, tag: $0) }
     let counts = try await withThrowingTaskGroup(of: [String].self) { group in
       for worker in workers {
         group.addTask {
@@ -63,9 +61,9 @@ import Testing
     }
     // A worker may find another's lease or lock in its way and leave a job to it: none is claimed twice, none is lost.
     #expect(counts.values.allSatisfy { $0 == 1 })
-    #expect(fixture.files.names("done").count == counts.count)
-    #expect(fixture.files.names("done").count + fixture.files.names("new").count == 40)
-    #expect(counts.count > 0 && fixture.files.names("cur") == [])
+    #expect(fixture.names("done").count == counts.count)
+    #expect(fixture.names("done").count + fixture.names("new").count == 40)
+    #expect(counts.count > 0 && fixture.names("cur") == [])
   }
 
   /// At each call of one worker's claim, another tries as well: it never gets the job in addition.
@@ -79,13 +77,13 @@ import Testing
     #expect(sites >= 6)
     for site in 1...sites {
       let files = try TemporarySpool()
-      let second = try Spool(files.root, owner: WorkerID(host: "alpha", process: 43, tag: 2), boot: "b")
+      let second = try Fixture.open(files, tag: 2)
       let taken = Mutex("")
       let countdown = Atomic(-1)
       let hook = Probe { _ in
         guard countdown.subtract(1, ordering: .relaxed).newValue == 0 else { return nil }
         do {
-          let outcome = try Claims(second).claim(FileName("a"), from: .new, now: .now())
+          let outcome = try second.outcome("a")
           taken.withLock { $0 = outcome.label }
           if case .claimed(let claim) = outcome { try claim.finish() }
         } catch {
@@ -93,11 +91,10 @@ import Testing
         }
         return nil
       }
-      let first = try Spool(
-        files.root, owner: WorkerID(host: "alpha", process: 42, tag: 1), boot: "b", system: System(hook: hook))
+      let first = try Fixture.open(files, hook: hook)
       try files.drop("a", url)
       countdown.store(site, ordering: .relaxed)
-      let outcome = try Claims(first).claim(FileName("a"), from: .new, now: .now())
+      let outcome = try first.outcome("a")
       let other = taken.withLock { $0 }
       #expect(["claimed", "unavailable", "unfinished"].contains(other), "site \(site): \(other)")
       #expect((outcome.label == "claimed") != (other == "claimed"), "site \(site): \(outcome.label), \(other)")
@@ -107,43 +104,34 @@ import Testing
 
   /// Between open and rename the name may pass to another file: that one is claimed then, read and locked anew.
   @Test func aReplacedFileIsTheOneClaimed() throws {
-    let files = try TemporarySpool()
-    let hook = Probe.once(.rename, "cur/a:") {
-      rename(files.path("tmp/other"), files.path("new/a"))
-      return nil
+    let fixture = try Fixture { files in
+      Probe.meanwhile(.rename, "cur/a:") { try files.move("tmp/other", "new/a") }
     }
-    let spool = try Spool(
-      files.root, owner: WorkerID(host: "alpha", process: 42, tag: 1), boot: "b", system: System(hook: hook))
-    try files.drop("a", "https://host/old\n")
-    try writeFile(files.path("tmp/other"), Array("https://host/new\n".utf8))
-    let claim = try Claims(spool).claim(FileName("a"), from: .new, now: .now()).claim()
+    try fixture.files.drop("a", "https://host/old\n")
+    try fixture.write("tmp/other", "https://host/new\n")
+    let claim = try fixture.claim("a")
     #expect(claim.text.request.urls.map(\.text) == ["https://host/new"])
     #expect(try claim.ownership() == .ours)
-    let rival = try Spool(files.root, owner: WorkerID(host: "alpha", process: 43, tag: 2), boot: "b")
-    #expect(
-      try Claims(rival).claim(FileName("a:alpha.42.00000001"), from: .cur, now: .now()).label == "leased",
-      "it is locked")
+    #expect(try fixture.another().outcome("a:alpha.42.00000001", from: .cur).label == "leased", "it is locked")
   }
 
   /// A child has the worker's open files between its fork and its exec, and with them their locks, whatever the worker
   /// closes meanwhile.
   @Test func aForkedChildKeepsNoLock() throws {
-    let files = try TemporarySpool()
     let copies = Copies()
-    let spool = try Spool(
-      files.root, owner: WorkerID(host: "alpha", process: 42, tag: 1), boot: "b",
-      system: System(
-        hook: Probe { call in
-          if [.lock, .close].contains(call.kind) { copies.add(of: files.path(call.path)) }
-          return nil
-        }))
-    try files.drop("a", url)
-    let claim = try Claims(spool).claim(FileName("a"), from: .new, now: .now()).claim()
-    let part = try #require(try PartFile.open(claim.job, in: spool))
+    let fixture = try Fixture { files in
+      Probe { call in
+        if [.lock, .close].contains(call.kind) { copies.add(of: files.path(call.path)) }
+        return nil
+      }
+    }
+    try fixture.files.drop("a", url)
+    let claim = try fixture.claim("a")
+    let part = try #require(try PartFile.open(claim.job, in: fixture.spool))
     try part.close()
     try claim.park(until: .now())
-    let again = try Claims(spool).claim(FileName("a"), from: .partial, now: .now()).claim()
-    #expect(try PartFile.open(again.job, in: spool) != nil)
+    let again = try fixture.claim("a", from: .partial)
+    #expect(try PartFile.open(again.job, in: fixture.spool) != nil)
     #expect(copies.count >= 4)
   }
 
@@ -174,12 +162,12 @@ import Testing
     let descriptor = open(fixture.files.path("new/a"), O_RDONLY | O_CLOEXEC)
     let setLease: Int32 = 1024
     try #require(fcntl(descriptor, setLease, F_RDLCK) == 0)
-    let inode = try #require(fileStatus(fixture.files.path("new/a"))).st_ino
+    let inode = try #require(fixture.status("new/a")).st_ino
     let claim = try fixture.claim("a")
     close(descriptor)
     // Its file cannot be opened for writing at this moment, so a copy has taken its place.
-    #expect(fixture.files.places(of: "a") == ["cur/a:alpha.42.00000001"] && fixture.files.names("tmp") == [])
-    #expect(fileStatus(fixture.files.path("cur/a:alpha.42.00000001"))?.st_ino != inode)
+    #expect(fixture.files.places(of: "a") == ["cur/a:alpha.42.00000001"] && fixture.names("tmp") == [])
+    #expect(fixture.status("cur/a:alpha.42.00000001")?.st_ino != inode)
     try claim.append(.requeued(.now()))
     #expect(try claim.ownership() == .ours && claim.holdsLock())
   }
@@ -192,8 +180,7 @@ import Testing
     try fixture.claim("a").park(until: due)
     #expect(try fixture.outcome("a", from: .partial).label == "not due until \(due.seconds)")
     #expect(fixture.files.places(of: "a") == ["partial/a"])
-    #expect(
-      try Claims(fixture.spool).claim(FileName("a"), from: .partial, now: .now(), isForced: true).label == "claimed")
+    #expect(try fixture.spool.outcome("a", from: .partial, isForced: true).label == "claimed")
   }
 
   /// A hard link or somebody else's file could be changed while we append to it: we go on with a copy of our own.
@@ -208,11 +195,8 @@ import Testing
     #expect(fileStatus(other)?.st_nlink == 1)
     #expect(try claim.ownership() == .ours)
     #expect(try fixture.text("cur/a:alpha.42.00000001").hasPrefix(url + "requeued: "))
-    let rival = try fixture.another()
-    #expect(
-      try Claims(rival).claim(FileName("a:alpha.42.00000001"), from: .cur, now: .now()).label == "leased",
-      "the copy is locked")
-    #expect(fixture.files.names("tmp") == ["other-name"])
+    #expect(try fixture.another().outcome("a:alpha.42.00000001", from: .cur).label == "leased", "the copy is locked")
+    #expect(fixture.names("tmp") == ["other-name"])
   }
 
   /// btrfs, after a power cut: the claim's rename has made the new name durable and kept the old one. It is one job,
@@ -222,16 +206,16 @@ import Testing
     let fixture = try Fixture()
     try fixture.files.drop("a", url)
     let left = "a:alpha.7.00000009"
-    try #require(link(fixture.files.path("new/a"), fixture.files.path("cur/\(left)")) == 0)
+    try fixture.link("new/a", "cur/\(left)")
     if origin == .new {
       #expect(try fixture.outcome("a").label == "unavailable")
-      #expect(fixture.files.names("cur") == [left])
+      #expect(fixture.names("cur") == [left])
     }
-    let inode = fileStatus(fixture.files.path("cur/\(left)"))?.st_ino
+    let inode = fixture.status("cur/\(left)")?.st_ino
     _ = try fixture.claim(left, from: .cur)
     #expect(fixture.files.places(of: "a") == ["cur/a:alpha.42.00000001"])
     #expect(
-      fileStatus(fixture.files.path("cur/a:alpha.42.00000001"))?.st_ino != inode,
+      fixture.status("cur/a:alpha.42.00000001")?.st_ino != inode,
       "the worker that had it may have lost lines by an fsync that failed")
   }
 
@@ -240,9 +224,9 @@ import Testing
     let fixture = try Fixture()
     try fixture.files.drop("a", url)
     try #require(chown(fixture.files.path("new/a"), 65534, 65534) == 0)
-    let inode = fileStatus(fixture.files.path("new/a"))?.st_ino
+    let inode = fixture.status("new/a")?.st_ino
     let claim = try fixture.claim("a")
-    let status = fileStatus(fixture.files.path("cur/a:alpha.42.00000001"))
+    let status = fixture.status("cur/a:alpha.42.00000001")
     #expect(status?.st_uid == 0 && status?.st_ino != inode)
     #expect((status?.st_mode ?? 0) & 0o777 == 0o600)
     #expect(claim.text.defect == nil)

@@ -11,43 +11,35 @@ import Testing
   @Test func aFreshInode() throws {
     let (fixture, claim) = try claimed()
     try claim.append(mark(1))
-    let before = fileStatus(fixture.files.path(own))?.st_ino
+    let before = fixture.status(own)?.st_ino
     try claim.replaceFile()
-    #expect(fileStatus(fixture.files.path(own))?.st_ino != before)
+    #expect(fixture.status(own)?.st_ino != before)
     #expect(try claim.ownership() == .ours)
     try claim.append(mark(2))
     #expect(try fixture.text(own) == url + "checkpoint: 1 crc32=00000000\ncheckpoint: 2 crc32=00000000\n")
-    #expect(fixture.files.names("tmp") == [])
+    #expect(fixture.names("tmp") == [])
   }
 
   /// A gesture comes between the last look and the replacement: one job stays one.
   @Test func aFreshInodeForAClaimThatIsTakenAway() throws {
-    let files = Mutex<TemporarySpool?>(nil)
-    let hook = Probe.once(.rename, "tmp/a:") { [own] in
-      _ = files.withLock { rename($0?.path(own) ?? "", $0?.path("hold/a") ?? "") }
-      return nil
+    let (fixture, claim) = try claimed { files in
+      Probe.meanwhile(.rename, "tmp/a:") { [own] in try files.move(own, "hold/a") }
     }
-    let (fixture, claim) = try claimed(hook: hook)
-    files.withLock { $0 = fixture.files }
     #expect(throws: SpoolError.self) { try claim.renew() }
-    #expect(fixture.files.names("cur") == [] && fixture.files.names("tmp") == [])
+    #expect(fixture.names("cur") == [] && fixture.names("tmp") == [])
     #expect(try fixture.text("hold/a") == url)
     #expect(try claim.ownership() == .moved)
   }
 
   /// A gesture by link and unlink has made its link just before the replacement: it moves the old file on.
   @Test func `a fresh inode gives way to half a move`() throws {
-    let files = Mutex<TemporarySpool?>(nil)
-    let hook = Probe.once(.rename, "tmp/a:") { [own] in
-      _ = files.withLock { link($0?.path(own) ?? "", $0?.path("hold/a") ?? "") }
-      return nil
+    let (fixture, claim) = try claimed { files in
+      Probe.meanwhile(.rename, "tmp/a:") { [own] in _ = link(files.path(own), files.path("hold/a")) }
     }
-    let (fixture, claim) = try claimed(hook: hook)
-    files.withLock { $0 = fixture.files }
-    let inode = fileStatus(fixture.files.path(own))?.st_ino
+    let inode = fixture.status(own)?.st_ino
     #expect(throws: SpoolError.self) { try claim.replaceFile() }
-    #expect(fileStatus(fixture.files.path(own))?.st_ino == inode)
-    #expect(fileStatus(fixture.files.path("hold/a"))?.st_ino == inode && fixture.files.names("tmp") == [])
+    #expect(fixture.status(own)?.st_ino == inode)
+    #expect(fixture.status("hold/a")?.st_ino == inode && fixture.names("tmp") == [])
   }
 
   /// What came out of the exchange may be another job's file, and then it would be removed with the copy.
@@ -60,20 +52,20 @@ import Testing
       return .fail(.ioError)
     }
     let (fixture, claim) = try claimed(hook: hook)
-    let inode = fileStatus(fixture.files.path(own))?.st_ino
+    let inode = fixture.status(own)?.st_ino
     #expect(throws: SpoolError.self) { try claim.replaceFile() }
     #expect(try isSpent.isOn && claim.ownership() == .ours)
-    #expect(fileStatus(fixture.files.path(own))?.st_ino == inode && fixture.files.names("tmp") == [])
+    #expect(fixture.status(own)?.st_ino == inode && fixture.names("tmp") == [])
   }
 
   /// Some file systems have no RENAME_EXCHANGE.
   @Test(arguments: [Errno.invalidArgument, .noFunction])
   func aFreshInodeWithoutExchange(errno: Errno) throws {
     let (fixture, claim) = try claimed(hook: Probe.once(.rename, "tmp/a:") { .fail(errno) })
-    let before = fileStatus(fixture.files.path(own))?.st_ino
+    let before = fixture.status(own)?.st_ino
     try claim.renew()
-    #expect(fileStatus(fixture.files.path(own))?.st_ino != before)
-    #expect(try fixture.text(own) == url && fixture.files.names("tmp") == [])
+    #expect(fixture.status(own)?.st_ino != before)
+    #expect(try fixture.text(own) == url && fixture.names("tmp") == [])
   }
 
   @Test(arguments: [Call.Kind.write, .fdatasync, .rename])
@@ -82,7 +74,7 @@ import Testing
     let (fixture, claim) = try claimed(hook: hook)
     #expect(throws: SpoolError.self) { try claim.replaceFile() }
     #expect(try claim.ownership() == .ours)
-    #expect(fixture.files.names("tmp") == [])
+    #expect(fixture.names("tmp") == [])
     try claim.append(mark(1))
     #expect(try fixture.text(own) == url + "checkpoint: 1 crc32=00000000\n")
   }
@@ -108,9 +100,9 @@ import Testing
   @Test func aLongJournalIsCompacted() throws {
     let (fixture, claim) = try claimed()
     try claim.append(mark(0))
-    let inode = fileStatus(fixture.files.path(own))?.st_ino
+    let inode = fixture.status(own)?.st_ino
     try claim.compact(beyond: 1000)
-    #expect(fileStatus(fixture.files.path(own))?.st_ino == inode, "a short one stays as it is")
+    #expect(fixture.status(own)?.st_ino == inode, "a short one stays as it is")
     var offset: UInt64 = 0
     while claim.length <= 1000 {
       offset += 1
@@ -119,11 +111,10 @@ import Testing
     try claim.compact(beyond: 1000)
     let kept = url + "checkpoint: 0 crc32=00000000\ncheckpoint: \(offset) crc32=00000000\n"
     #expect(try fixture.text(own) == kept && claim.length == Int64(kept.utf8.count))
-    #expect(fixture.files.names("tmp") == [])
+    #expect(fixture.names("tmp") == [])
     try claim.append(mark(offset + 1))
     #expect(try claim.ownership() == .ours)
-    #expect(
-      try Claims(fixture.another()).claim(FileName("a:alpha.42.00000001"), from: .cur, now: .now()).label == "leased")
+    #expect(try fixture.another().outcome("a:alpha.42.00000001", from: .cur).label == "leased")
     #expect(try fixture.text(own) == kept + "checkpoint: \(offset + 1) crc32=00000000\n")
   }
 }

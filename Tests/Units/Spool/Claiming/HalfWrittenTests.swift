@@ -29,16 +29,16 @@ import Testing
   @Test func whereALeaseIsNotBelievedItHasToSettle() throws {
     let fixture = try Fixture(kind: .fuse)
     try writeFile(fixture.files.path("new/a"), text)
-    let status = try #require(fileStatus(fixture.files.path("new/a")))
+    let status = try #require(fixture.status("new/a"))
     let changed = Int64(status.st_ctim.tv_sec)
     func outcome(_ seconds: Int64) throws -> ClaimOutcome {
-      try Claims(fixture.spool).claim(FileName("a"), from: .new, now: Timestamp(seconds: changed + seconds))
+      try fixture.spool.outcome("a", at: Timestamp(seconds: changed + seconds))
     }
     #expect(try outcome(0).label == "unfinished")
     #expect(try outcome(FileStatus.settlingTime - 1).label == "unfinished")
     let claim = try outcome(FileStatus.settlingTime).claim()
     // Later still, they write to a file that is nobody's.
-    let late = try #require(fileStatus(fixture.files.path("cur/a:alpha.42.00000001")))
+    let late = try #require(fixture.status("cur/a:alpha.42.00000001"))
     #expect(late.st_ino != status.st_ino)
     #expect(try claim.ownership() == .ours)
   }
@@ -48,11 +48,11 @@ import Testing
     let fixture = try Fixture(kind: .fuse)
     try fixture.drop("https://host/a\n", as: "a")
     #expect(try fixture.text("new/a") == "https://host/a\n# complete\n")
-    let inode = fileStatus(fixture.files.path("new/a"))?.st_ino
+    let inode = fixture.status("new/a")?.st_ino
     let claim = try fixture.claim("a")
-    #expect(fileStatus(fixture.files.path("cur/a:alpha.42.00000001"))?.st_ino == inode, "nobody writes: no copy needed")
+    #expect(fixture.status("cur/a:alpha.42.00000001")?.st_ino == inode, "nobody writes: no copy needed")
     #expect(try claim.ownership() == .ours)
-    try writeFile(fixture.files.path("new/b"), Array("# complete\nhttps://host/a\n".utf8))
+    try fixture.write("new/b", "# complete\nhttps://host/a\n")
     #expect(try fixture.outcome("b").label == "unfinished")
     let local = try Fixture()
     try local.drop("https://host/a\n", as: "a")
@@ -66,12 +66,12 @@ import Testing
     try fixture.drop("https://host/a\n", as: "complete")
     #expect(try fixture.outcome("complete").label == "claimed")
     try writeFile(fixture.files.path("new/a"), text)
-    let status = try #require(fileStatus(fixture.files.path("new/a")))
+    let status = try #require(fixture.status("new/a"))
     let settled = Timestamp(seconds: Int64(status.st_ctim.tv_sec) + FileStatus.settlingTime)
     guard case .unfinished(.unsettled, settled.seconds) = try fixture.outcome("a") else {
-      throw Unexpected(description: "not unsettled")
+      throw Unexpected("not unsettled")
     }
-    let claim = try Claims(fixture.spool).claim(FileName("a"), from: .new, now: settled).claim()
+    let claim = try fixture.spool.outcome("a", at: settled).claim()
     #expect(claim.identity.inode != status.st_ino, "its writer may be late")
     let local = try Fixture(hook: refusing)
     try writeFile(local.files.path("new/a"), text)
@@ -125,9 +125,9 @@ import Testing
     // An old mtime, as cp -p gives it, says nothing: ctime is what a writer cannot set back.
     try setModificationTime(fixture.files.path("new/a"), secondsFromNow: -10_000)
     #expect(try fixture.outcome("a").label == "unfinished")
-    let changed = Int64(try #require(fileStatus(fixture.files.path("new/a"))).st_ctim.tv_sec)
+    let changed = Int64(try #require(fixture.status("new/a")).st_ctim.tv_sec)
     func label(_ seconds: Int64) throws -> String {
-      try Claims(fixture.spool).claim(FileName("a"), from: .new, now: Timestamp(seconds: changed + seconds)).label
+      try fixture.spool.outcome("a", at: Timestamp(seconds: changed + seconds)).label
     }
     #expect(try label(FileStatus.settlingTime - 1) == "unfinished")
     #expect(try label(FileStatus.settlingTime) == "claimed")
@@ -139,27 +139,25 @@ import Testing
     let fixture = try Fixture(hook: Probe { $0.kind == .lease ? .fail(.invalidArgument) : nil })
     try writeFile(fixture.files.path("new/a"), text)
     try setModificationTime(fixture.files.path("new/a"), secondsFromNow: ahead)
-    let changed = Int64(try #require(fileStatus(fixture.files.path("new/a"))).st_ctim.tv_sec)
+    let changed = Int64(try #require(fixture.status("new/a")).st_ctim.tv_sec)
     let later = Timestamp(seconds: changed + FileStatus.settlingTime)
-    let label = try Claims(fixture.spool).claim(FileName("a"), from: .new, now: later).label
+    let label = try fixture.spool.outcome("a", at: later).label
     #expect(label == (ahead == 9 ? "unfinished" : "claimed"))
   }
 
   @Test(arguments: ["https://host/a", "", "url: https://host/a\nsize: 12", "# only\n#"])
   func withoutItsLastNewline(_ cut: String) throws {
     let fixture = try Fixture()
-    try writeFile(fixture.files.path("new/a"), Array(cut.utf8))
-    let changed = Int64(try #require(fileStatus(fixture.files.path("new/a"))).st_ctim.tv_sec)
-    let young = try Claims(fixture.spool).claim(
-      FileName("a"), from: .new, now: Timestamp(seconds: changed + FileStatus.settlingTime - 1))
+    try fixture.write("new/a", cut)
+    let changed = Int64(try #require(fixture.status("new/a")).st_ctim.tv_sec)
+    let young = try fixture.spool.outcome("a", at: Timestamp(seconds: changed + FileStatus.settlingTime - 1))
     guard case .unfinished(_, changed + FileStatus.settlingTime) = young else {
-      throw Unexpected(description: "not looked at again when it has rested: \(young)")
+      throw Unexpected("not looked at again when it has rested: \(young)")
     }
     #expect(fixture.files.places(of: "a") == ["new/a"])
     #expect(try fixture.text("new/a") == cut)
 
-    let old = try Claims(fixture.spool).claim(
-      FileName("a"), from: .new, now: Timestamp(seconds: changed + FileStatus.settlingTime))
+    let old = try fixture.spool.outcome("a", at: Timestamp(seconds: changed + FileStatus.settlingTime))
     #expect(old.defect?.reason.contains(cut.isEmpty ? "empty" : "newline") == true, "\(old.label)")
     #expect(fixture.files.places(of: "a") == ["failed/a"])
     let failed = try #require(try fixture.files.lines("failed/a").last)
@@ -171,9 +169,9 @@ import Testing
   /// Comes the rest in time, it is a job.
   @Test func theRestMayStillCome() throws {
     let fixture = try Fixture()
-    try writeFile(fixture.files.path("new/a"), Array("https://host/a.b".utf8))
+    try fixture.write("new/a", "https://host/a.b")
     #expect(try fixture.outcome("a").label == "unfinished")
-    try writeFile(fixture.files.path("new/a"), Array("https://host/a.bin\n".utf8))
+    try fixture.write("new/a", "https://host/a.bin\n")
     #expect(try fixture.claim("a").text.request.urls.map(\.text) == ["https://host/a.bin"])
   }
 }

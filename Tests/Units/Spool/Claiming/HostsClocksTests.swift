@@ -22,7 +22,7 @@ import Testing
     let fixture = try Fixture(kind: gluster)
     try fixture.files.drop("a", "https://host/a\n# complete\n")
     let claim = try fixture.claim("a")
-    let name = FileName(fixture.files.names("cur")[0])
+    let name = FileName(fixture.names("cur")[0])
     try setModificationTime(fixture.files.path("cur/\(name.display)"), secondsFromNow: ahead)
     let rival = try fixture.another(host: "beta", kind: gluster)
     for _ in 0..<2 {
@@ -36,7 +36,7 @@ import Testing
   @Test func itsSilenceBeginsWithTheFirstLook() throws {
     let fixture = try Fixture(kind: gluster)
     let name = FileName("a:beta.1.00000009")
-    try writeFile(fixture.files.path("cur/\(name.display)"), Array("https://host/a\n".utf8))
+    try fixture.write("cur/\(name.display)", "https://host/a\n")
     let spool = fixture.spool
     let status = try #require(try spool.status(.cur, name))
     #expect(Leases(spool).endOfLease(of: name, status, now: .now()) == status.modified + Leases(spool).length)
@@ -60,10 +60,7 @@ import Testing
   @Test func aTouchSaysTheTimeOfTheFileSystem() throws {
     let files = try TemporarySpool()
     let isLate = Switch()
-    let hook = LateTouches(files, isLate)
-    let spool = try Spool(
-      files.root, owner: WorkerID(host: "alpha", process: 42, tag: 1), boot: "b", system: System(hook: hook),
-      kind: .fuse)
+    let spool = try Fixture.open(files, hook: LateTouches(files, isLate), kind: .fuse)
     try spool.learnClock()
     let before = spool.touchesNeedTime.load(ordering: .relaxed)
     isLate.turnOn()

@@ -12,7 +12,7 @@ import Testing
     let fixture = try Fixture()
     #expect(Leases(fixture.spool).length == 60)
     try Leases(fixture.spool).agree(on: 7)
-    #expect(Leases(fixture.spool).length == 7 && note(fixture) == "7\n" && fixture.files.names("tmp") == [])
+    #expect(Leases(fixture.spool).length == 7 && note(fixture) == "7\n" && fixture.names("tmp") == [])
     #expect(Leases(fixture.spool).heartbeatInterval == 3500)
     let other = try fixture.another(host: "beta")
     #expect(Leases(other).length == 7, "also for those who only look")
@@ -55,7 +55,7 @@ import Testing
         switch $0.kind {
         case .rename: return .fail(.invalidArgument)
         case .link:
-          try? writeFile(fixture.files.path("lease"), Array("7\n".utf8))
+          try? fixture.write("lease", "7\n")
           return .fail(.notPermitted)
         default: return nil
         }
@@ -66,29 +66,19 @@ import Testing
 
   /// Two workers start at the same time, with different ideas.
   @Test func oneOfTwoIsRefused() throws {
-    let files = SharedBox()
-    let fixture = try Fixture(
-      hook: Probe.once(.rename, "lease") {
-        files.write("9\n")
-        return nil
-      })
-    files.path = fixture.files.path("lease")
+    let fixture = try Fixture { files in
+      Probe.meanwhile(.rename, "lease") { try writeFile(files.path("lease"), Array("9\n".utf8)) }
+    }
     let defect = #expect(throws: Defect.self) { try Leases(fixture.spool).agree(on: 7) }
     #expect(defect?.reason.contains("9 s") == true)
-    #expect(note(fixture) == "9\n" && fixture.files.names("tmp") == [])
+    #expect(note(fixture) == "9\n" && fixture.names("tmp") == [])
   }
 
   @Test(arguments: ["", "60", "0\n", "4\n", "86401\n", "x\n", "-60\n", "60\n60\n", "60 \n"])
   func whatIsNoLease(text: String) throws {
     let fixture = try Fixture()
-    try writeFile(fixture.files.path("lease"), Array(text.utf8))
+    try fixture.write("lease", text)
     #expect(throws: Defect.self) { try Leases(fixture.spool).agree(on: nil) }
     #expect(try Leases(fixture.another()).length == 60, "status goes on")
   }
-}
-
-/// Known only after the fixture is made.
-private final class SharedBox: @unchecked Sendable {
-  var path = ""
-  func write(_ text: String) { try? writeFile(path, Array(text.utf8)) }
 }

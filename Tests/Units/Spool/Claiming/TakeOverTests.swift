@@ -11,7 +11,7 @@ import Testing
     "https://host/a\nstarted: 2026-01-01T00:00:00Z attempt=1 worker=alpha.1.00000009 boot=b mirror=1 url=u\n"
 
   private func leave(_ name: String, in fixture: Fixture, _ text: String? = nil) throws {
-    try writeFile(fixture.files.path("cur/\(name)"), Array((text ?? job).utf8))
+    try fixture.write("cur/\(name)", text ?? job)
   }
 
   @Test func aDeadNeighboursClaimIsTakenAtOnce() throws {
@@ -19,7 +19,7 @@ import Testing
     try leave("a:alpha.1.00000009", in: fixture)
     let claim = try fixture.claim("a:alpha.1.00000009", from: .cur)
     #expect(claim.job.display == "a" && claim.origin == .cur)
-    #expect(fixture.files.names("cur") == ["a:alpha.42.00000001"])
+    #expect(fixture.names("cur") == ["a:alpha.42.00000001"])
   }
 
   @Test(arguments: ["alpha", "beta"])
@@ -29,8 +29,7 @@ import Testing
     let claim = try fixture.claim("a")
     let rival = try fixture.another(host: host)
     for later in [0, Leases(rival).length - 2] {
-      #expect(
-        try Claims(rival).claim(FileName("a:alpha.42.00000001"), from: .cur, now: .now() + later).label == "leased")
+      #expect(try rival.outcome("a:alpha.42.00000001", from: .cur, at: .now() + later).label == "leased")
     }
     #expect(try claim.ownership() == .ours)
   }
@@ -45,7 +44,7 @@ import Testing
       let claim = try fixture.claim("a")
       let rival = try fixture.another(host: name)
       func take() throws -> ClaimOutcome {
-        try Claims(rival).claim(FileName("a:alpha.42.00000001"), from: .cur, now: rival.now())
+        try rival.outcome("a:alpha.42.00000001", from: .cur, at: rival.now())
       }
       func isBeatDue() -> Bool {
         Leases(fixture.spool).isBeatDue(since: host.milliseconds() - 1, at: host.milliseconds())
@@ -68,11 +67,11 @@ import Testing
     try fixture.files.drop("a", job)
     let claim = try fixture.claim("a")
     let rival = try fixture.another(host: host)
-    let taken = try Claims(rival).claim(FileName("a:alpha.42.00000001"), from: .cur, now: .now() + Leases(rival).length)
+    let taken = try rival.outcome("a:alpha.42.00000001", from: .cur, at: .now() + Leases(rival).length)
       .claim()
     #expect(taken.formerOwner == .mayWake && taken.text.request.urls.count == 1)
-    let names = fixture.files.names("cur")
-    #expect(names == ["a:\(rival.owner.text)"] && fixture.files.names("tmp") == [])
+    let names = fixture.names("cur")
+    #expect(names == ["a:\(rival.owner.text)"] && fixture.names("tmp") == [])
     #expect(try taken.holdsLock() && taken.ownership() == .ours)
     // It does not know how long it slept, and writes at once.
     let text = try fixture.text("cur/\(names[0])")
@@ -86,8 +85,7 @@ import Testing
     #expect(#expect(throws: SpoolError.self) { try claim.finish() }?.errno == .noSuchFileOrDirectory)
     #expect(try claim.ownership() == .takenOver)
     // And when its successor is done, although it has journaled nothing itself.
-    try taken.append(
-      .started(.now(), attempt: 1, worker: rival.owner, boot: "b", mirror: 1, url: "https://host/a"))
+    try taken.append(.started(.now(), attempt: 1, worker: rival.owner, boot: "b", mirror: 1, url: "https://host/a"))
     try taken.finish()
     #expect(try claim.ownership() == .takenOver)
   }
@@ -100,12 +98,12 @@ import Testing
     let claim = try fixture.claim("a")
     try claim.append(
       .started(.now(), attempt: 1, worker: fixture.spool.owner, boot: "b", mirror: 1, url: "https://host/a"))
-    let name = try #require(fixture.files.names("cur").first)
+    let name = try #require(fixture.names("cur").first)
     var receipt = try fixture.text("cur/\(name)")
     // An older job of the name, which this worker did, too.
     if !isOwn { receipt = receipt.replacing("started: 2", with: "started: 1") }
-    try #require(unlink(fixture.files.path("cur/\(name)")) == 0)
-    try writeFile(fixture.files.path("done/a"), Array(receipt.utf8))
+    try fixture.remove("cur/\(name)")
+    try fixture.write("done/a", receipt)
     #expect(try claim.ownership() == .removed, "it was never silent")
     claim.lastSign -= Leases(fixture.spool).length
     #expect(try claim.ownership() == (isOwn ? .takenOver : .removed))
@@ -126,10 +124,10 @@ import Testing
       try writeFile(payload, [])
     }
     let rival = try fixture.another(host: "beta")
-    let taken = try Claims(rival).claim(FileName("a:alpha.42.00000001"), from: .cur, now: .now() + Leases(rival).length)
+    let taken = try rival.outcome("a:alpha.42.00000001", from: .cur, at: .now() + Leases(rival).length)
       .claim()
     try taken.removeData(publishedAs: try rival.system.status(AT_FDCWD, Path(payload)))
-    #expect(fixture.files.names("partial") == (isPublished ? [] : ["a.part"]))
+    #expect(fixture.names("partial") == (isPublished ? [] : ["a.part"]))
     try part.close()
   }
 
@@ -141,7 +139,7 @@ import Testing
     try setModificationTime(fixture.files.path("cur/a:alpha.42.00000001"), secondsFromNow: -1000)
     claim.lastSign -= 1000
     try claim.append(.checkpoint(Mark(offset: 1, checksum: Checksum())))
-    let status = try #require(fileStatus(fixture.files.path("cur/a:alpha.42.00000001")))
+    let status = try #require(fixture.status("cur/a:alpha.42.00000001"))
     #expect(Int64(status.st_mtim.tv_sec) > Timestamp.now().seconds - 100, "it gave a sign of life")
     #expect(!claim.isSilent)
   }
@@ -161,17 +159,14 @@ import Testing
     let fixture = try Fixture()
     try leave(name, in: fixture)
     try setModificationTime(fixture.files.path("cur/\(name)"), secondsFromNow: -1_000_000)
-    let beat = Int64(try #require(fileStatus(fixture.files.path("cur/\(name)"))).st_mtim.tv_sec)
-    let early = try Claims(fixture.spool).claim(
-      FileName(name), from: .cur, now: Timestamp(seconds: beat + Leases(fixture.spool).length - 1))
-    #expect(early.label == (hasLease ? "leased" : "claimed"))
+    let beat = Int64(try #require(fixture.status("cur/\(name)")).st_mtim.tv_sec)
+    let end = Timestamp(seconds: beat + Leases(fixture.spool).length)
+    #expect(try fixture.spool.outcome(name, from: .cur, at: end + -1).label == (hasLease ? "leased" : "claimed"))
     if hasLease {
-      #expect(fixture.files.names("cur") == [name])
-      let late = try Claims(fixture.spool).claim(
-        FileName(name), from: .cur, now: Timestamp(seconds: beat + Leases(fixture.spool).length))
-      #expect(late.label == "claimed")
+      #expect(fixture.names("cur") == [name])
+      #expect(try fixture.spool.outcome(name, from: .cur, at: end).label == "claimed")
     }
-    #expect(fixture.files.names("cur") == ["a:alpha.42.00000001"])
+    #expect(fixture.names("cur") == ["a:alpha.42.00000001"])
   }
 
   /// Whoever waits for it knows when to look again.
@@ -180,8 +175,8 @@ import Testing
     let name = "a:beta.1.00000009"
     try leave(name, in: fixture)
     try setModificationTime(fixture.files.path("cur/\(name)"), to: 1_000_000)
-    let outcome = try Claims(fixture.spool).claim(FileName(name), from: .cur, now: Timestamp(seconds: 1_000_010))
-    guard case .leased(let end) = outcome else { throw Unexpected(description: outcome.label) }
+    let outcome = try fixture.spool.outcome(name, from: .cur, at: Timestamp(seconds: 1_000_010))
+    guard case .leased(let end) = outcome else { throw Unexpected(outcome.label) }
     #expect(end == 1_000_000 + Leases(fixture.spool).length)
   }
 
@@ -199,7 +194,7 @@ import Testing
   /// Further ahead than any wait: a clock was wrong when the attempt failed.
   @Test func anAttemptThatIsTooFarAheadIsDue() throws {
     let fixture = try Fixture()
-    try writeFile(fixture.files.path("partial/a"), Array(job.utf8))
+    try fixture.write("partial/a", job)
     for (ahead, label) in [(24 * 3600, "not due"), (365 * 86_400, "claimed")] {
       try setModificationTime(fixture.files.path("partial/a"), secondsFromNow: ahead)
       #expect(try fixture.outcome("a", from: .partial).label.hasPrefix(label))
@@ -227,10 +222,10 @@ import Testing
   func aHalfDoneMoveIsCompleted(name: String, target: String) throws {
     let fixture = try Fixture()
     try leave("\(name):alpha.1.00000009", in: fixture)
-    if target != "done/\(name)" { try writeFile(fixture.files.path("done/\(name)"), []) }
-    try #require(link(fixture.files.path("cur/\(name):alpha.1.00000009"), fixture.files.path(target)) == 0)
+    if target != "done/\(name)" { try fixture.write("done/\(name)", "") }
+    try fixture.link("cur/\(name):alpha.1.00000009", target)
     #expect(try fixture.outcome("\(name):alpha.1.00000009", from: .cur).label == "unavailable")
-    #expect(fixture.files.names("cur") == [])
+    #expect(fixture.names("cur") == [])
     #expect(try fixture.text(target) == job)
   }
 
@@ -250,7 +245,7 @@ import Testing
   func aTornFirstLineIsCutOff(torn: String, state: String) throws {
     let fixture = try Fixture()
     let name = state == "cur" ? "a:alpha.1.00000009" : "a"
-    try writeFile(fixture.files.path("\(state)/\(name)"), Array(("https://host/a\n" + torn).utf8))
+    try fixture.write("\(state)/\(name)", "https://host/a\n" + torn)
     let claim = try fixture.claim(name, from: state == "cur" ? .cur : .partial, secondsLater: 100)
     #expect(claim.text.defect == nil)
     #expect(try fixture.text("cur/a:alpha.42.00000001") == "https://host/a\n")

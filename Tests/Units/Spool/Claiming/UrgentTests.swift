@@ -49,7 +49,7 @@ import Testing
 
   @Test func whatIsStillWrittenIsLeftAlone() throws {
     let fixture = try Fixture()
-    try writeFile(fixture.files.path("urgent/a"), Array("https://host/a".utf8))
+    try fixture.write("urgent/a", "https://host/a")
     #expect(try fixture.outcome("a", from: .urgent).label == "unfinished")
     #expect(try fixture.outcome("a", from: .urgent, secondsLater: 20).defect != nil)
   }
@@ -62,14 +62,11 @@ import Testing
     #expect(try spool.list(.urgent) == [] && spool.modified(.urgent) == nil)
     let name = try #require(JobName(FileName("a")))
     #expect(try Drops(spool).drop(url, as: name).directory == .new)
-    #expect(fixture.files.names("").contains("urgent") == false)
+    #expect(fixture.names("").contains("urgent") == false)
     #expect(try Drops(spool).drop(url, as: name, .high).directory == .urgent)
-    guard case .moved(_, let to) = try Steering(spool).perform(.high, FileName("a"), in: .new) else {
-      // The other one of its name is in its way.
-      #expect(fixture.files.places(of: "a") == ["new/a", "urgent/a"])
-      return
-    }
-    Issue.record("\(to.display) replaced another")
+    // The other one of its name is in its way.
+    _ = try Steering(spool).perform(.high, FileName("a"), in: .new)
+    #expect(fixture.files.places(of: "a") == ["new/a", "urgent/a"])
   }
 
   /// A rename that a crash cut in two, by file systems that keep no order of names.
@@ -77,7 +74,7 @@ import Testing
   func aMoveThatWasCutIsCompleted(from: String, isSeenFirst: Bool) throws {
     let fixture = try Fixture()
     try moved(fixture, "a", url)
-    try #require(link(fixture.files.path("urgent/a"), fixture.files.path("\(from)/a")) == 0)
+    try fixture.link("urgent/a", "\(from)/a")
     let origin = try #require(Directory(rawValue: from))
     if isSeenFirst { #expect(try fixture.outcome("a", from: origin).label == "unavailable") }
     #expect(try fixture.claim("a", from: .urgent).isOpen)
@@ -90,16 +87,13 @@ import Testing
   @Test(arguments: [("new", "new"), ("partial", "partial"), ("urgent", "new")])
   func anotherPriorityIsWrittenIntoTheJob(from: String, to: String) throws {
     let fixture = try Fixture()
-    try writeFile(fixture.files.path("\(from)/a"), Array((url + "started: x\nurgent: y\n").utf8))
+    try fixture.write("\(from)/a", url + "started: x\nurgent: y\n")
     try setModificationTime(fixture.files.path("\(from)/a"), to: 1_790_000_000)
-    guard case .moved(_, let place) = try Steering(fixture.spool).perform(.low, FileName("a")) else {
-      Issue.record("not moved")
-      return
-    }
+    let place = try Steering(fixture.spool).perform(.low, FileName("a")).movedTo()
     #expect(place.display == "\(to)/a" && fixture.files.places(of: "a") == ["\(to)/a"])
     #expect(try fixture.text("\(to)/a") == url + "priority: low\nstarted: x\n")
-    #expect(fileStatus(fixture.files.path("\(to)/a"))?.st_mtim.tv_sec == 1_790_000_000)
-    #expect(fixture.files.names("tmp") == [])
+    #expect(fixture.status("\(to)/a")?.st_mtim.tv_sec == 1_790_000_000)
+    #expect(fixture.names("tmp") == [])
   }
 
   /// Nothing is replaced, and the job stays where it can be seen.
@@ -108,8 +102,7 @@ import Testing
     try moved(fixture, "a", url)
     try fixture.files.drop("a", "https://host/other\n")
     guard case .taken(_, let other) = try Steering(fixture.spool).perform(.low, FileName("a"), in: .urgent) else {
-      Issue.record("not refused")
-      return
+      throw Unexpected("not refused")
     }
     #expect(other.display == "new/a")
     #expect(try fixture.text("urgent/a") == url)
@@ -119,12 +112,9 @@ import Testing
   func onlyWhatWaits(gesture: Gesture) throws {
     let fixture = try Fixture()
     for place in ["hold/a", "failed/b", "done/c", "partial/d.part"] {
-      try writeFile(fixture.files.path(place), Array(url.utf8))
+      try fixture.write(place, url)
       let name = FileName(String(place.split(separator: "/")[1]))
-      guard case .notFound = try Steering(fixture.spool).perform(gesture, name) else {
-        Issue.record("\(place)")
-        return
-      }
+      guard case .notFound = try Steering(fixture.spool).perform(gesture, name) else { throw Unexpected("\(place)") }
     }
   }
 }

@@ -27,7 +27,7 @@ import Testing
         }
         return nil
       })
-    #expect(try Claims(spool).claim(FileName("x"), from: .partial, now: .now()).claim().isOpen)
+    #expect(try spool.outcome("x", from: .partial).claim().isOpen)
     #expect(age.withLock { $0 ?? .max } < 500)
   }
 

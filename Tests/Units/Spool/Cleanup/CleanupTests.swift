@@ -16,9 +16,8 @@ import Testing
   /// As of a server of files that is away, or a disk that fails.
   @Test(arguments: [Errno.staleNFSFileHandle, .socketNotConnected, .ioError])
   func `an output directory that does not answer stops nothing, and its files may be there`(errno: Errno) throws {
-    let fixture = try Fixture(
-      hook: Probe { $0.kind == .open && $0.path.hasSuffix("files") ? .fail(errno) : nil })
-    try writeFile(fixture.files.path("done/x"), Array(Self.receipt.utf8))
+    let fixture = try Fixture(hook: Probe { $0.kind == .open && $0.path.hasSuffix("files") ? .fail(errno) : nil })
+    try fixture.write("done/x", Self.receipt)
     try writeFile(fixture.files.path("cur/stray.part"), [1])
     var found: [String] = []
     var cleanup = Cleanup(fixture.spool) { found.append($0.place) }
@@ -28,9 +27,8 @@ import Testing
   }
 
   @Test func `a receipt that cannot be read is told, and keeps nothing else from being cleaned`() throws {
-    let fixture = try Fixture(
-      hook: Probe { $0.kind == .open && $0.path == "done/a" ? .fail(.permissionDenied) : nil })
-    for name in ["a", "b"] { try writeFile(fixture.files.path("done/\(name)"), Array(Self.receipt.utf8)) }
+    let fixture = try Fixture(hook: Probe { $0.kind == .open && $0.path == "done/a" ? .fail(.permissionDenied) : nil })
+    for name in ["a", "b"] { try fixture.write("done/\(name)", Self.receipt) }
     var found: [String] = []
     var cleanup = Cleanup(fixture.spool) { found.append("\($0.place) \($0.kind)") }
     cleanup.readsJobs = true
@@ -43,12 +41,12 @@ import Testing
     let probe = Probe()
     let fixture = try Fixture(hook: probe)
     for number in 0..<250 { try writeFile(fixture.files.path("partial/\(number).part"), [1]) }
-    try writeFile(fixture.files.path("hold/7:alpha.9.00000009"), Array("https://host/a\n".utf8))
+    try fixture.write("hold/7:alpha.9.00000009", "https://host/a\n")
     var found = 0
     var cleanup = Cleanup(fixture.spool) { _ in found += 1 }
     cleanup.grace = 0
     try cleanup.run()
-    #expect(found == 249 && fixture.files.names("partial") == ["7.part"])
+    #expect(found == 249 && fixture.names("partial") == ["7.part"])
     #expect(probe.calls.count { $0.kind == .open && $0.path == "hold" } < 10)
   }
 
@@ -56,15 +54,15 @@ import Testing
     let fixture = try Fixture()
     let months = ["2026-01"] + (2...110).map { "2026-01~\($0)" }
     for name in ["archive"] + months.map({ "archive/\($0)" }) {
-      try #require(mkdir(fixture.files.path("done/\(name)"), 0o700) == 0)
+      try fixture.makeDirectory("done/\(name)")
     }
     for path in months.map({ "archive/\($0)/x" }) + ["x"] {
-      try writeFile(fixture.files.path("done/\(path)"), Array(Self.receipt.utf8))
+      try fixture.write("done/\(path)", Self.receipt)
     }
     var cleanup = Cleanup(fixture.spool) { _ in }
     cleanup.archive = 0
     try cleanup.run()
-    #expect(fixture.files.names("done") == ["archive"] && fixture.files.names("done/archive").count == 111)
+    #expect(fixture.names("done") == ["archive"] && fixture.names("done/archive").count == 111)
   }
 
   @Test func `what was archived before an error is durable, and told`() throws {
@@ -72,7 +70,7 @@ import Testing
     let renames = Counter()
     let probe = Probe { $0.kind == .rename && renames.next() == 3 ? .fail(.ioError) : nil }
     let fixture = try Fixture(hook: probe)
-    for name in ["a", "b"] { try writeFile(fixture.files.path("done/\(name)"), Array(Self.receipt.utf8)) }
+    for name in ["a", "b"] { try fixture.write("done/\(name)", Self.receipt) }
     var found: [String] = []
     var cleanup = Cleanup(fixture.spool) { found.append("\($0.place) \($0.kind)") }
     cleanup.archive = 0

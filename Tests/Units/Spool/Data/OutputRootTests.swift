@@ -20,15 +20,13 @@ import Testing
     let part = try part(fixture)
     let place = try root.place(try output("sets/2026/x"))
     #expect(try place.status() == nil)
-    guard case .published = try place.publish(part, overwrite: false) else {
-      throw Unexpected(description: "not published")
-    }
+    #expect(try place.publish(part, overwrite: false) == .published)
     #expect(try place.status()?.inode == part.inode)
     #expect(try fixture.files.payload("sets/2026/x") == [1, 2, 3])
     for directory in ["files/sets", "files/sets/2026"] {
-      #expect((fileStatus(fixture.files.path(directory))?.st_mode ?? 0) & 0o777 == 0o700)
+      #expect((fixture.status(directory)?.st_mode ?? 0) & 0o777 == 0o700)
     }
-    #expect((fileStatus(fixture.files.path("files/sets/2026/x"))?.st_mode ?? 0) & 0o777 == 0o600)
+    #expect((fixture.status("files/sets/2026/x")?.st_mode ?? 0) & 0o777 == 0o600)
   }
 
   /// As FAT, which has no links, refuses a colon.
@@ -88,7 +86,7 @@ import Testing
   @Test func theSpoolsOwnDirectories() throws {
     let fixture = try Fixture()
     let names = ["hooks", "keys", "pieces", "roots", "servers"]
-    for name in names { try #require(mkdir(fixture.files.path(name), 0o700) == 0) }
+    for name in names { try fixture.makeDirectory(name) }
     let own = try NamedRoots(fixture.spool).ownDirectories()
     for name in names {
       let status = try fixture.spool.system.status(fixture.spool.root, Path(name))
@@ -117,7 +115,7 @@ import Testing
     let fixture = try Fixture()
     let part = try part(fixture)
     try writeFile(fixture.files.path("tmp/successor"), [9, 9])
-    try #require(rename(fixture.files.path("tmp/successor"), fixture.files.path("partial/a.part")) == 0)
+    try fixture.move("tmp/successor", "partial/a.part")
     let place = try OutputRoot(nil, spool: fixture.spool).place(try output("x"))
     // The inode has no name left; whether the kernel lets it be linked or not, nothing else gets the name.
     let published = Result { try place.publish(part, overwrite: false) }
@@ -131,11 +129,9 @@ import Testing
     let part = try part(fixture)
     let place = try root.place(try output("x"))
     try writeFile(fixture.files.path("files/x"), [9])
-    guard case .exists = try place.publish(part, overwrite: false) else { throw Unexpected(description: "replaced") }
+    #expect(try place.publish(part, overwrite: false) == .exists)
     #expect(try fixture.files.payload("x") == [9])
-    guard case .published = try place.publish(part, overwrite: true) else {
-      throw Unexpected(description: "not replaced")
-    }
+    #expect(try place.publish(part, overwrite: true) == .published)
     #expect(try fixture.files.payload("x") == [1, 2, 3])
     #expect(names(in: fixture.files.path("files")) == ["x"])
     #expect(hidden(fixture.files.path("files")) == [])
@@ -176,9 +172,7 @@ import Testing
     _ = try root.place(try output("real/x"))
     #expect(try root.status(try output("new/deep/x")) == nil)
     let place = try root.place(try output("new/deep/x"))
-    guard case .published = try place.publish(try part(fixture), overwrite: false) else {
-      throw Unexpected(description: "not published")
-    }
+    #expect(try place.publish(try part(fixture), overwrite: false) == .published)
     #expect(try fixture.files.payload("new/deep/x") == [1, 2, 3])
   }
 
@@ -198,7 +192,7 @@ import Testing
       try writeFile(fixture.files.path("files/x"), [9])
       #expect(try !place.publish(copy, overwrite: false))
       #expect(try fixture.files.payload("x") == [9])
-      try #require(unlink(fixture.files.path("files/x")) == 0)
+      try fixture.remove("files/x")
       #expect(try place.publish(copy, overwrite: false))
       #expect(try fixture.files.payload("x") == [1, 2, 3])
       #expect(hidden(fixture.files.path("files")) == [])
@@ -222,8 +216,7 @@ import Testing
         if rename(way, files.path("tmp/moved")) != 0 || symlink(outside, way) != 0 { Issue.record("not swapped") }
         return nil
       }
-      let spool = try Spool(
-        files.root, owner: WorkerID(host: "alpha", process: 42, tag: 1), boot: "boot-1", system: System(hook: hook))
+      let spool = try Fixture.open(files, hook: hook)
       let part = try #require(try PartFile.open(jobName("a"), in: spool))
       try part.append([1, 2, 3])
       let root = try OutputRoot(nil, spool: spool)
@@ -251,21 +244,19 @@ import Testing
     #expect(try root.status(try output("x"))?.isRegular == false, "the link itself is looked at")
     let part = try part(fixture)
     let place = try root.place(try output("x"))
-    guard case .exists = try place.publish(part, overwrite: false) else { throw Unexpected(description: "followed") }
+    #expect(try place.publish(part, overwrite: false) == .exists)
     #expect(throws: SpoolError.self) { try place.openExisting() }
-    guard case .published = try place.publish(part, overwrite: true) else {
-      throw Unexpected(description: "not replaced")
-    }
+    #expect(try place.publish(part, overwrite: true) == .published)
     #expect(try readFile(victim) == [7])
-    #expect(fileStatus(fixture.files.path("files/x")).map { $0.st_mode & S_IFMT } == S_IFREG)
+    #expect(fixture.status("files/x").map { $0.st_mode & S_IFMT } == S_IFREG)
   }
 
   @Test func aDirectoryAtTheFinalName() throws {
     let fixture = try Fixture()
-    try #require(mkdir(fixture.files.path("files/x"), 0o700) == 0)
+    try fixture.makeDirectory("files/x")
     let place = try OutputRoot(nil, spool: fixture.spool).place(try output("x"))
     let part = try part(fixture)
-    guard case .exists = try place.publish(part, overwrite: false) else { throw Unexpected(description: "replaced") }
+    #expect(try place.publish(part, overwrite: false) == .exists)
     let error = #expect(throws: SpoolError.self) { _ = try place.publish(part, overwrite: true) }
     #expect(error?.errno == .isDirectory)
   }
@@ -288,7 +279,7 @@ import Testing
     func unsynced(_ place: OutputPlace) -> [Flush.Target] { place.unsynced.map(\.target) }
     func targets(_ names: String...) throws -> [Flush.Target] {
       try names.map {
-        let status = try #require(fileStatus(fixture.files.path($0)))
+        let status = try #require(fixture.status($0))
         return .file(device: UInt64(status.st_dev), inode: UInt64(status.st_ino))
       }
     }
@@ -311,9 +302,7 @@ import Testing
     let bytes = (0..<700_000).map { UInt8(truncatingIfNeeded: $0 / 3) }
     let part = try part(fixture, bytes)
     let place = try OutputRoot(shared, spool: fixture.spool).place(try output("x"))
-    guard case .otherFileSystem = try place.publish(part, overwrite: overwrite) else {
-      throw Unexpected(description: "linked over file systems")
-    }
+    #expect(try place.publish(part, overwrite: overwrite) == .otherFileSystem)
     // One that a crash left is found again and replaced.
     _ = try place.beginCopy(of: part)
     let copy = try place.beginCopy(of: part)
@@ -360,7 +349,7 @@ import Testing
       #expect(throws: SpoolError.self) { try check.get() }
       return
     }
-    guard case .unreadable(let error) = try check.get() else { throw Unexpected(description: "\(check)") }
+    guard case .unreadable(let error) = try check.get() else { throw Unexpected("\(check)") }
     #expect(error.errno == .ioError)
   }
 }

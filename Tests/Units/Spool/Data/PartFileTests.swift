@@ -30,10 +30,10 @@ import Testing
     try part.append([])
     try part.append(bytes(5000))
     let all = bytes(1000) + bytes(5000)
-    #expect(try readFile(fixture.files.path(path)) == all)
+    #expect(try fixture.bytes(path) == all)
     #expect(part.mark == Mark(offset: 6000, checksum: Checksum(value: independentCRC32(all))))
-    #expect((fileStatus(fixture.files.path(path))?.st_mode ?? 0) & 0o777 == 0o600)
-    #expect(UInt64(fileStatus(fixture.files.path(path))?.st_ino ?? 0) == part.inode)
+    #expect((fixture.status(path)?.st_mode ?? 0) & 0o777 == 0o600)
+    #expect(UInt64(fixture.status(path)?.st_ino ?? 0) == part.inode)
   }
 
   /// A power cut on btrfs can leave new data with its name in `tmp/` as well. Left alone, it would not count as the
@@ -50,14 +50,6 @@ import Testing
     #expect(files.names("tmp").sorted() == ["a.part:beta.1.00000002", "b"])
   }
 
-  @Test func shortWrites() throws {
-    let fixture = try Fixture(hook: Probe { $0.kind == .write ? .short(7) : nil })
-    let part = try opened(fixture)
-    try part.append(bytes(100))
-    #expect(try readFile(fixture.files.path(path)) == bytes(100))
-    #expect(part.mark.digests[.crc32] == Digest(Checksum(value: independentCRC32(bytes(100)))))
-  }
-
   @Test(arguments: [Errno.noSpace, .ioError])
   func aFailedWriteIsTakenBack(errno: Errno) throws {
     let fixture = try Fixture(hook: Probe.failing(path, nth: 3, with: errno))
@@ -66,9 +58,9 @@ import Testing
     // The second append writes 4 bytes, then fails.
     #expect(throws: SpoolError.self) { try part.append(bytes(20)) }
     #expect(part.mark == Mark(offset: 10, checksum: Checksum(value: independentCRC32(bytes(10)))))
-    #expect(try readFile(fixture.files.path(path)) == bytes(10))
+    #expect(try fixture.bytes(path) == bytes(10))
     try part.append(bytes(20))
-    #expect(try readFile(fixture.files.path(path)) == bytes(10) + bytes(20))
+    #expect(try fixture.bytes(path) == bytes(10) + bytes(20))
   }
 
   @Test(.enabled("needs a disk") { try await Need.disk.isMet() })
@@ -93,10 +85,10 @@ import Testing
     part.adopt(mark)
     #expect(part.mark.digests[.crc32] == Digest(Checksum(value: independentCRC32(bytes(40)))))
     try part.append([1])
-    #expect(try readFile(fixture.files.path(path)) == bytes(40) + [1])
+    #expect(try fixture.bytes(path) == bytes(40) + [1])
     try part.truncate(to: 0)
     #expect(part.mark == Mark.zero)
-    #expect(try readFile(fixture.files.path(path)) == [])
+    #expect(try fixture.bytes(path) == [])
   }
 
   /// The other digests are carried on wherever the CRC-32 is: appended, cut back, begun anew.
@@ -164,7 +156,7 @@ import Testing
       end = range.upperBound
     }
     #expect(end == 1_000_000)
-    #expect(try readFile(fixture.files.path(path)) == all)
+    #expect(try fixture.bytes(path) == all)
   }
 
   @Test(.enabled("needs temporary files on a disk") { try await Need.disk.isMet() })
@@ -190,15 +182,15 @@ import Testing
     let job = try jobName("a")
     let fresh = part.replaced(by: try part.rebuilding(to: UInt64(length), owner: job).run())
     #expect(fresh.inode != part.inode && fresh.length == UInt64(length))
-    #expect(try readFile(fixture.files.path(path)) == Array(all[..<length]))
-    #expect(fixture.files.names("tmp") == [])
+    #expect(try fixture.bytes(path) == Array(all[..<length]))
+    #expect(fixture.names("tmp") == [])
     // The old owner wakes up and writes: nobody sees it.
     try part.append([0xff])
     try part.truncate(to: 5)
-    #expect(try readFile(fixture.files.path(path)) == Array(all[..<length]))
+    #expect(try fixture.bytes(path) == Array(all[..<length]))
     try part.remove()
     try part.setAside(job)
-    #expect(fixture.files.names("partial") == ["a.part"] && fixture.files.names("failed") == [])
+    #expect(fixture.names("partial") == ["a.part"] && fixture.names("failed") == [])
     #expect(try PartFile.open(job, in: try fixture.another()) == nil, "the new inode is locked")
   }
 
@@ -210,29 +202,24 @@ import Testing
     try part.append(bytes(100))
     armed.turnOn()
     #expect(throws: SpoolError.self) { try part.rebuilding(to: 50, owner: jobName("a")).run() }
-    #expect(try readFile(fixture.files.path(path)) == bytes(100))
-    #expect(fixture.files.names("tmp") == [])
+    #expect(try fixture.bytes(path) == bytes(100))
+    #expect(fixture.names("tmp") == [])
   }
 
   /// A copy can take longer than the lease: a successor on another host has put its own there by then.
   @Test func aSuccessorsDataIsNotReplaced() throws {
-    let files = Mutex<TemporarySpool?>(nil)
-    let hook = Probe.once(.fdatasync, "tmp/a.part") {
-      files.withLock { files in
-        guard let files else { return }
-        _ = unlink(files.path("partial/a.part"))
-        _ = try? writeFile(files.path("partial/a.part"), [7])
+    let fixture = try Fixture { files in
+      Probe.meanwhile(.fdatasync, "tmp/a.part") {
+        unlink(files.path("partial/a.part"))
+        try writeFile(files.path("partial/a.part"), [7])
       }
-      return nil
     }
-    let fixture = try Fixture(hook: hook)
-    files.withLock { $0 = fixture.files }
     let part = try opened(fixture)
     try part.append(bytes(100))
     let error = #expect(throws: SpoolError.self) { try part.rebuilding(to: 50, owner: jobName("a")).run() }
     #expect(error?.errno == .staleNFSFileHandle)
-    #expect(try readFile(fixture.files.path(path)) == [7])
-    #expect(fixture.files.names("tmp") == [])
+    #expect(try fixture.bytes(path) == [7])
+    #expect(fixture.names("tmp") == [])
   }
 
   @Test func anothersDataIsNotOpened() throws {
@@ -257,11 +244,11 @@ import Testing
     #expect(
       try PartFile.open(job, in: fixture.spool) { asked.append($0) } == nil, "nor if the name is no temporary one")
     #expect(asked == [inode])
-    try #require(unlink(fixture.files.path(path)) == 0)
+    try fixture.remove(path)
     try #require(symlink(victim, fixture.files.path(path)) == 0)
     #expect(try PartFile.open(job, in: fixture.spool) == nil)
     #expect(try readFile(victim) == [1, 2, 3])
-    try #require(unlink(fixture.files.path(path)) == 0)
+    try fixture.remove(path)
     try #require(mkfifo(fixture.files.path(path), 0o600) == 0)
     #expect(try PartFile.open(job, in: fixture.spool) == nil)
   }
@@ -274,12 +261,12 @@ import Testing
       try part.append([value])
       try part.setAside(job)
       try part.setAside(job)
-      #expect(fixture.files.names("partial") == [])
-      #expect(try readFile(fixture.files.path("failed/a.part")) == [value])
+      #expect(fixture.names("partial") == [])
+      #expect(try fixture.bytes("failed/a.part") == [value])
     }
     try JobData(fixture.spool).removeSetAside(of: job)
     try JobData(fixture.spool).removeSetAside(of: job)
-    #expect(fixture.files.names("failed") == [])
+    #expect(fixture.names("failed") == [])
   }
 
   @Test func closeIsChecked() throws {

@@ -73,7 +73,7 @@ import Testing
       try fixture.spool.moveNoReplace(path, Path(.hold, FileName(name)))
       #expect(throws: SpoolError.self) { try fixture.spool.moveNoReplace(path, path) }
     }
-    #expect(fixture.files.names("hold") == ["a", "b"] && fixture.files.names("new") == [])
+    #expect(fixture.names("hold") == ["a", "b"] && fixture.names("new") == [])
     #expect(hook.count(.rename) == 3, "and one for each job's former name")
   }
 

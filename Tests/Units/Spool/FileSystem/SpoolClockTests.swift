@@ -13,7 +13,7 @@ import Testing
     #expect(abs(ours - Timestamp.now().seconds) <= 2)
     try fixture.spool.learnClock()
     #expect(abs(fixture.spool.now().seconds - Timestamp.now().seconds) <= 1, "it is learnt anew")
-    #expect(fixture.files.names("tmp") == [])
+    #expect(fixture.names("tmp") == [])
   }
 
   /// How long ago a time from before is, nobody can say. The file system's clock may be set as well.

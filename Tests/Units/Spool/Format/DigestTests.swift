@@ -46,13 +46,12 @@ import Testing
   }
 
   @Test func defaultsOrderDigestsButDeclareNone() {
-    let defaults = Array("digests: sha256\n".utf8).withUnsafeBytes { JobText($0, defaults: true) }
-    #expect(defaults.defect == nil)
-    #expect(parsed("https://h/a\n").request.inheriting(defaults.request).computedDigests == [.crc32, .sha256])
+    let ordered = defaults("digests: sha256\n")
+    #expect(ordered.defect == nil)
+    #expect(parsed("https://h/a\n").request.inheriting(ordered.request).computedDigests == [.crc32, .sha256])
     #expect(
-      parsed("https://h/a\ndigests: md5\n").request.inheriting(defaults.request).computedDigests == [.crc32, .md5])
-    let wrong = Array("sha256: \(Self.sha256)\n".utf8).withUnsafeBytes { JobText($0, defaults: true) }
-    #expect(wrong.defect?.reason.contains("belongs to one job") == true)
+      parsed("https://h/a\ndigests: md5\n").request.inheriting(ordered.request).computedDigests == [.crc32, .md5])
+    #expect(defaults("sha256: \(Self.sha256)\n").defect?.reason.contains("belongs to one job") == true)
   }
 
   @Test(arguments: ["sha-256", "SHA256", "sha224", "checksum"])

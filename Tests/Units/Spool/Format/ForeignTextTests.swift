@@ -21,7 +21,7 @@ import Testing
     ("shownURL, malformed", "https://u:§p/§w@§h/§x", { [shownURL($0)] }),
     ("JobTarget", "https://u:§p@h:8?§q/§r", { [JobTarget(request($0)).server, JobTarget(request($0)).output] }),
     ("JobTarget, fragment", "https://h/§d/x#§f", { [JobTarget(request($0)).server, JobTarget(request($0)).output] }),
-    ("JobText", "output:§a:§b@§c\nurl:§http://h/\n# §\nheader@h: X:§y\n", { [texts($0).request.text] }),
+    ("JobText", "output:§a:§b@§c\nurl:§http://h/\n# §\nheader@h: X:§y\n", { [parsed($0).request.text] }),
     ("links", "url:§http://h/\nhttp://h/§", { try JobRequest(links: Array($0.utf8), isForURL: true).urls.map(\.text) }),
     (
       "Fields", "§a b=§c d=\"§e\" §f",
@@ -73,9 +73,7 @@ import Testing
 
   private static let md5 = "b1946ac92492d2347c6235b4d2611184"
 
-  private static func texts(_ text: String) -> JobText { Array(text.utf8).withUnsafeBytes { JobText($0) } }
-
-  private static func request(_ url: String) -> JobRequest { texts("url: \(url)\n").request }
+  private static func request(_ url: String) -> JobRequest { parsed("url: \(url)\n").request }
 
   private static func listed(_ text: String, _ format: ListFormat) throws -> [String?] {
     let options = ListOptions(format: format, base: "http://h/", ignoresUnknown: true)
@@ -112,8 +110,8 @@ import Testing
   private static let comparisons: [(name: String, areSame: @Sendable (String, String) throws -> Bool)] = [
     ("ExactText", { $0.exact == $1.exact && Set([$0.exact, $1.exact]).count == 1 }),
     ("URL of a job", { request("http://h/\($0)") == request("http://h/\($1)") }),
-    ("header", { texts("header: X: \($0)\n").request == texts("header: X: \($1)\n").request }),
-    ("resolve", { texts("resolve: \($0)\noutput: x\n").request == texts("resolve: \($1)\noutput: x\n").request }),
+    ("header", { parsed("header: X: \($0)\n").request == parsed("header: X: \($1)\n").request }),
+    ("resolve", { parsed("resolve: \($0)\noutput: x\n").request == parsed("resolve: \($1)\noutput: x\n").request }),
     ("output", { OutputPath("d/\($0)") == OutputPath("d/\($1)") }),
     ("fields", { Fields().with("a", $0) == Fields().with("a", $1) }),
     (
@@ -124,8 +122,8 @@ import Testing
     (
       "outputs of jobs",
       {
-        JobPlan.rootAndOutput(of: texts("http://h/\($0)\n").request)
-          == JobPlan.rootAndOutput(of: texts("http://h/\($1)\n").request)
+        JobPlan.rootAndOutput(of: parsed("http://h/\($0)\n").request)
+          == JobPlan.rootAndOutput(of: parsed("http://h/\($1)\n").request)
       }
     ),
     (
@@ -157,8 +155,7 @@ import Testing
       "publisher",
       { one, other in
         let fixture = try Fixture()
-        try writeFile(
-          fixture.files.path("done/a"), Array("http://h/\ndone: 2026-01-01T00:00:00Z output=\(one) \n".utf8))
+        try fixture.write("done/a", "http://h/\ndone: 2026-01-01T00:00:00Z output=\(one) \n")
         return try JobSearch(fixture.spool).publisher(of: other, in: nil, like: jobName("b")) != nil
       }
     ),

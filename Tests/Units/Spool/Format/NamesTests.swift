@@ -16,8 +16,7 @@ import Testing
   @Test(arguments: [
     ("", "empty"), ("a.part", ".part"), (".part", ".part"), (String(repeating: "x", count: 181), "181 bytes"),
     (String(repeating: "x", count: 255), "255 bytes"), ("a\nb", "control"), ("a\u{1b}[31mb", "control"),
-    ("a\u{7f}", "control"),
-    ("a/b", "slash"),
+    ("a\u{7f}", "control"), ("a/b", "slash"),
   ])
   func refusedNames(name: String, reason: String) {
     #expect(JobName(FileName(name)) == nil)
@@ -101,9 +100,8 @@ import Testing
 @Suite struct OutputPathTests {
   @Test(arguments: [
     ("a", [], "a"), ("a/b/c", ["a", "b"], "c"), ("...", [], "..."), ("a b/ü", ["a b"], "ü"), ("~/x", ["~"], "x"),
-    ("a/\u{301}b", ["a"], "\u{301}b"),
-    (String(repeating: "n", count: 255), [], String(repeating: "n", count: 255)), ("-rf", [], "-rf"),
-    (String(repeating: "d/", count: 31) + "x", Array(repeating: "d", count: 31), "x"),
+    ("a/\u{301}b", ["a"], "\u{301}b"), (String(repeating: "n", count: 255), [], String(repeating: "n", count: 255)),
+    ("-rf", [], "-rf"), (String(repeating: "d/", count: 31) + "x", Array(repeating: "d", count: 31), "x"),
   ])
   func places(text: String, parents: [String], name: String) throws {
     let path = try #require(OutputPath(text))
@@ -131,8 +129,7 @@ import Testing
     ("plain ü 🎉", "plain ü 🎉"), ("a\\b", "a\\x5cb"), ("\u{1b}[31m", "\\x1b[31m"), ("a\nb\r\t", "a\\x0ab\\x0d\\x09"),
     ("\u{7f}", "\\x7f"), ("\u{85}\u{9b}", "\\xc2\\x85\\xc2\\x9b"), ("\u{202e}gpj.exe", "\\xe2\\x80\\xaegpj.exe"),
     ("\u{2066}x\u{2069}", "\\xe2\\x81\\xa6x\\xe2\\x81\\xa9"), ("\u{2028}\u{2029}", "\\xe2\\x80\\xa8\\xe2\\x80\\xa9"),
-    ("", ""),
-    ("\u{a0}", "\u{a0}"),
+    ("", ""), ("\u{a0}", "\u{a0}"),
   ])
   func text(raw: String, shown: String) { #expect(escaped(raw) == shown) }
 
@@ -140,8 +137,7 @@ import Testing
     arguments: [
       ([0xff], "\\xff"), ([0xc3], "\\xc3"), ([0xc3, 0x41], "\\xc3A"), ([0xe2, 0x80], "\\xe2\\x80"),
       ([0xed, 0xa0, 0x80], "\\xed\\xa0\\x80"), ([0xc0, 0xaf], "\\xc0\\xaf"),
-      ([0xf4, 0x90, 0x80, 0x80], "\\xf4\\x90\\x80\\x80"),
-      ([0x80, 0xc3, 0xa9], "\\x80é"),
+      ([0xf4, 0x90, 0x80, 0x80], "\\xf4\\x90\\x80\\x80"), ([0x80, 0xc3, 0xa9], "\\x80é"),
     ] as [([UInt8], String)])
   func invalidUTF8(bytes: [UInt8], shown: String) { #expect(escaped(bytes) == shown) }
 

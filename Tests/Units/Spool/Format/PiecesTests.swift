@@ -99,7 +99,7 @@ import Testing
     bytes[4000] ^= 1
     let mark = Mark(offset: UInt64(length), states: state(bytes[..<length], of: list))
     let line = "url: https://h/a\n" + JournalLine.checkpoint(mark).text
-    let read = try #require(Array(line.utf8).withUnsafeBytes { JobText($0) }.journal.data.checkpoint)
+    let read = try #require(parsed(line).journal.data.checkpoint)
     #expect(JournalLine.checkpoint(read).text == JournalLine.checkpoint(mark).text)
     #expect(read.narrowed(to: [])?.states.pieces == nil)
     let known = try #require(read.narrowed(to: [], pieces: list))

@@ -40,23 +40,21 @@ import Testing
     }
     let (local, shared) = (try spool(FileSystemKind(name: "ext4", sharing: .local)), try spool(.fuse))
     let old = try #require(WorkerName("worker-0.1.00000009".utf8))
-    #expect(
-      try Leases(local).sharesLocks(with: name(local.owner)) && Leases(local).sharesProcesses(with: name(local.owner)))
-    #expect(
-      try Leases(shared).sharesLocks(with: name(shared.owner))
-        && Leases(shared).sharesProcesses(with: name(shared.owner)))
-    #expect(
-      try !Leases(local).sharesLocks(with: name(shared.owner)) && !Leases(shared).sharesLocks(with: name(local.owner)))
-    #expect(Leases(local).sharesLocks(with: old) && Leases(local).sharesProcesses(with: old), "as version 0.1 named it")
-    #expect(!Leases(shared).sharesLocks(with: old) && !Leases(shared).sharesProcesses(with: old))
     let before = (local: try spool(local.kind, boot: "boot-0"), shared: try spool(.fuse, boot: "boot-0"))
-    #expect(
-      try Leases(local).sharesLocks(with: name(before.local.owner))
-        && !Leases(local).sharesProcesses(with: name(before.local.owner)))
-    #expect(try !Leases(shared).sharesLocks(with: name(before.shared.owner)))
     let elsewhere = try #require(WorkerName(shared.owner.text.replacing("worker-0", with: "worker-1").utf8))
-    #expect(
-      !Leases(shared).sharesLocks(with: elsewhere) && Leases(shared).sharesProcesses(with: elsewhere),
-      "named with --host-id")
+    let rows: [(here: Spool, there: WorkerName, locks: Bool, processes: Bool?)] = [
+      (local, try name(local.owner), true, true), (shared, try name(shared.owner), true, true),
+      (local, try name(shared.owner), false, nil), (shared, try name(local.owner), false, nil),
+      // As version 0.1 named it.
+      (local, old, true, true), (shared, old, false, false),
+      (local, try name(before.local.owner), true, false), (shared, try name(before.shared.owner), false, nil),
+      // Named with --host-id.
+      (shared, elsewhere, false, true),
+    ]
+    for (index, row) in rows.enumerated() {
+      let (locks, processes) = (row.locks, row.processes)
+      #expect(Leases(row.here).sharesLocks(with: row.there) == locks, "row \(index)")
+      if let processes { #expect(Leases(row.here).sharesProcesses(with: row.there) == processes, "row \(index)") }
+    }
   }
 }

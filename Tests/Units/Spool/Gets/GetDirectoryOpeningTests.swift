@@ -25,7 +25,7 @@ import Testing
   }
 
   private func opened(_ opening: GetDirectory.Opening) throws -> GetDirectory {
-    guard case .opened(let directory) = opening else { throw Unexpected(description: "\(opening)") }
+    guard case .opened(let directory) = opening else { throw Unexpected("\(opening)") }
     return directory
   }
 
@@ -36,7 +36,7 @@ import Testing
 
   @Test func `without links there is none, and nothing is left`() throws {
     let opening = try open(Probe { $0.kind == .link ? .fail(.notPermitted) : nil })
-    guard case .unusable(let reason) = opening else { throw Unexpected(description: "\(opening)") }
+    guard case .unusable(let reason) = opening else { throw Unexpected("\(opening)") }
     #expect(reason.contains("no symbolic links") && fileStatus(location) == nil)
   }
 
@@ -47,13 +47,13 @@ import Testing
       if call.kind == .lock, !hasLocks { return .fail(.noLocks) }
       return call.kind == .read && call.path == ".root" ? .fail(.notPermitted) : nil
     }
-    guard case .unusable(let reason) = try open(probe) else { throw Unexpected(description: "one was made") }
+    guard case .unusable(let reason) = try open(probe) else { throw Unexpected("one was made") }
     #expect(reason.contains("no symbolic links to absolute paths"))
     #expect(names(in: parent, isHiddenToo: true) == [])
     // An older version did not try it.
     _ = try opened(try open())
     try writeFile("\(location)/new/job", [1])
-    guard case .unusable = try open(probe) else { throw Unexpected(description: "it is used") }
+    guard case .unusable = try open(probe) else { throw Unexpected("it is used") }
     #expect(names(in: "\(location)/new") == ["job"])
     _ = try opened(try open())
   }
@@ -87,7 +87,7 @@ import Testing
       Probe.once(.open, ".spoolrun") {
         rmdir(location) == 0 && symlink(target, location) == 0 ? nil : .fail(.ioError)
       })
-    guard case .unusable = opening else { throw Unexpected(description: "\(opening)") }
+    guard case .unusable = opening else { throw Unexpected("\(opening)") }
     #expect(others == ["new/job"])
   }
 
@@ -191,25 +191,19 @@ import Testing
     #expect(try opened(try open()).removeIfDone(spool()) && names(in: "\(home.path)/state/gets") == [])
   }
 
-  private static func note(_ job: String, in parent: String, _ state: String, _ probe: Probe) throws {
-    try note([job], in: parent, state, probe)
-  }
+  private static let receipt =
+    "url: https://a.example/x\nverified: 2026-01-02T03:04:05Z size=1 crc32=d3d99e8b part=7\n"
+    + "done: 2026-01-02T03:04:05Z attempts=1 output=x\n"
 
-  private static func note(_ jobs: [String], in parent: String, _ state: String, _ probe: Probe) throws {
-    let text = """
-      url: https://a.example/x
-      verified: 2026-01-02T03:04:05Z size=1 crc32=d3d99e8b part=7
-      done: 2026-01-02T03:04:05Z attempts=1 output=x
-
-      """
-    let fetched = try jobs.map { try #require(GetRecords.Fetched(FileName($0), parsed(text))) }
+  private static func note(_ jobs: [String], in parent: String, _ state: String, _ probe: Probe = Probe()) throws {
+    let fetched = try jobs.map { try #require(GetRecords.Fetched(FileName($0), parsed(receipt))) }
     try GetRecords(state, system: System(hook: probe)).note(fetched, in: parent)
   }
 
   @Test func `a large record grows at its end, and is written anew when it has doubled or is cut`() throws {
     let state = "\(home.path)/state"
     let jobs = (1000..<2000).map { "j\($0)" }
-    try Self.note(jobs, in: parent, state, Probe())
+    try Self.note(jobs, in: parent, state)
     let record = "\(state)/got/\(names(in: "\(state)/got").first ?? "")"
     func note(_ jobs: [String]) throws -> Int {
       let probe = Probe()
@@ -243,14 +237,14 @@ import Testing
     // Between reading and writing.
     let first = Probe.once(.write, "/got/") {
       let hasBegun = BlockingThread.begin {
-        try? Self.note("b", in: parent, state, other)
+        try? Self.note(["b"], in: parent, state, other)
         ended.turnOn()
       }
       guard hasBegun else { return .fail(.ioError) }
       while !waits.isOn, !ended.isOn { usleep(1000) }
       return nil
     }
-    try Self.note("a", in: parent, state, first)
+    try Self.note(["a"], in: parent, state, first)
     try await waitUntil("the other one has ended") { ended.isOn }
     #expect(Set(try GetRecords(state).receipts(in: parent).keys) == [FileName("a"), FileName("b")])
   }
@@ -260,10 +254,7 @@ import Testing
     let directory = try opened(GetDirectory.open(in: parent, records))
     let lock = Glibc.open("\(home.path)/state/gets/.lock", O_RDWR | O_CLOEXEC)
     try #require(lock >= 0 && flock(lock, LOCK_EX | LOCK_NB) == 0)
-    let receipt =
-      "url: https://a.example/x\nverified: 2026-01-02T03:04:05Z size=1 crc32=d3d99e8b part=7\n"
-      + "done: 2026-01-02T03:04:05Z attempts=1 output=x\n"
-    try writeFile("\(location)/done/job", Array(receipt.utf8))
+    try writeFile("\(location)/done/job", Array(Self.receipt.utf8))
     #expect(try !directory.removeIfDone(spool()) && fileStatus("\(location)/done/job") != nil)
     close(lock)
     #expect(try directory.removeIfDone(spool()) && records.receipts(in: parent).count == 1)
@@ -277,7 +268,7 @@ import Testing
 
   @Test func `where nothing at all is, as without a mounted disk, nothing is forgotten`() throws {
     let state = "\(home.path)/state"
-    try Self.note("a", in: parent, state, Probe())
+    try Self.note(["a"], in: parent, state)
     let records = GetRecords(state)
     #expect(try records.forgetMissing(in: parent, isDry: false) == nil && records.receipts(in: parent).count == 1)
     try writeFile("\(parent)/other", [1])
@@ -286,7 +277,7 @@ import Testing
 
   @Test func `none is made for a command that only removes`() throws {
     let opening = try GetDirectory.open(in: parent, GetRecords("\(home.path)/state"), makes: false)
-    guard case .unusable = opening else { throw Unexpected(description: "\(opening)") }
+    guard case .unusable = opening else { throw Unexpected("\(opening)") }
     #expect(fileStatus(location) == nil)
   }
 

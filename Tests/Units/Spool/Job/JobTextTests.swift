@@ -152,7 +152,6 @@ import Testing
   }
 
   @Test func defaultsHoldNoJobKeys() throws {
-    func defaults(_ text: String) -> JobText { Array(text.utf8).withUnsafeBytes { JobText($0, defaults: true) } }
     #expect(defaults("attempts: 3\nheader: A: b\n").defect == nil)
     #expect(defaults("").defect == nil)
     for line in [

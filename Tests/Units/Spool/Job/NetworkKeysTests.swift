@@ -4,10 +4,6 @@ import Testing
 
 /// The keys that `defaults` alone may have.
 @Suite struct NetworkKeysTests {
-  private func defaults(_ text: String) -> JobText {
-    Array(text.utf8).withUnsafeBytes { JobText($0, defaults: true) }
-  }
-
   private static let lines = [
     "netrc: yes", "cookies: /home/a/cookies.txt", "proxy: socks5h://user:s3cret@proxy.example:1080", "ip: 6",
     "cert: a.pem", "key: a.key", "cacert: ca.pem", "allow-private: no",

@@ -4,8 +4,6 @@ import Testing
 
 /// The priority of a job, by its text, its journal and `defaults`.
 @Suite struct PriorityTextTests {
-  private func job(_ text: String) -> JobText { Array(text.utf8).withUnsafeBytes { JobText($0) } }
-
   private static let urgent = "urgent: 2026-11-21T03:00:00Z\n"
 
   @Test(
@@ -17,7 +15,7 @@ import Testing
   func priority(lines: String, inherited: Priority?, expected: Priority) {
     var defaults = JobRequest()
     defaults.priority = inherited
-    let job = job("https://h/a\n" + lines)
+    let job = parsed("https://h/a\n" + lines)
     #expect(job.defect == nil && job.priority(inheriting: defaults) == expected)
   }
 

@@ -4,10 +4,6 @@ import Testing
 
 /// The keys of `defaults` that say how much is asked of servers.
 @Suite struct ServerKeysTests {
-  private func defaults(_ text: String) -> JobText {
-    Array(text.utf8).withUnsafeBytes { JobText($0, defaults: true) }
-  }
-
   @Test func areReadAndWritten() {
     let text = "per-host: 3\nper-host@slow.example: 1\npace: 2/s\npace@slow.example: 90/min\n"
     let read = defaults(text.replacing("@slow", with: "@SLOW"))

@@ -289,8 +289,7 @@ import Testing
     let failure = "failed: \(noon) attempt=1 class=temporary code=deliver at=100 crc32=00000064 reason=no"
     let published = [
       "failed: \(noon) attempt=1 class=temporary code=cut at=60 crc32=0000003c",
-      "verified: \(noon) size=100 crc32=00000064 part=77",
-      "published: \(noon) output=sets/a", failure, failure,
+      "verified: \(noon) size=100 crc32=00000064 part=77", "published: \(noon) output=sets/a", failure, failure,
     ]
     func after(_ lines: String...) -> Journal {
       parsed("https://h/a\n" + (begun + published + lines).map { $0 + "\n" }.joined()).journal

@@ -70,17 +70,17 @@ import Testing
   }
 
   private func intrude(_ intrusion: Intrusion, _ fixture: Fixture, _ other: Spool, at place: JobPlace) throws {
-    guard fileStatus(fixture.files.path(place.path.display)) != nil else { return }
+    guard fixture.status(place.path.display) != nil else { return }
     let elsewhere = elsewhere(place)
     switch intrusion {
     case .move: try? other.moveNoReplace(place.path, elsewhere)
     case .halfMove: link(fixture.files.path(place.path.display), fixture.files.path(elsewhere.display))
     case .remove: unlink(fixture.files.path(place.path.display))
     case .replace:
-      try writeFile(fixture.files.path("tmp/theirs"), Array("https://host/other\n".utf8))
+      try fixture.write("tmp/theirs", "https://host/other\n")
       try? other.moveNoReplace(place.path, elsewhere)
       try? other.moveNoReplace(Path(.tmp, FileName("theirs")), place.path)
-    case .claim: _ = try Claims(other).claim(FileName("x"), from: place.directory, now: .now(), isForced: true)
+    case .claim: _ = try other.outcome("x", from: place.directory, isForced: true)
     case .edit:
       // As long as the first one has the job in hand, the second one waits, here in vain.
       let job = open(fixture.files.path(place.path.display), O_RDONLY)
@@ -119,7 +119,7 @@ import Testing
     defer { act.run = {} }
     act.run = {
       hasIntruded.turnOn()
-      do { try intrude(intrusion, fixture, other, at: place) } catch { Issue.record(error) }
+      recordingErrors { try intrude(intrusion, fixture, other, at: place) }
     }
     isArmed.turnOn()
     try change.perform(fixture.spool, at: place)
@@ -150,8 +150,7 @@ import Testing
     throws
   {
     for (origin, target) in change.origins {
-      let fixture = try Fixture(
-        hook: Probe { call in !exchanges && isExchange(call) ? .fail(.invalidArgument) : nil })
+      let fixture = try Fixture(hook: Probe { call in !exchanges && isExchange(call) ? .fail(.invalidArgument) : nil })
       let place = try put(fixture, in: origin)
       try change.perform(fixture.spool, at: place)
       let text = try fixture.text("\(target.rawValue)/x")
@@ -162,20 +161,20 @@ import Testing
 
   /// Another job gets the name just before the exchange, and then the command is stopped for long.
   @Test func `a person who moves the wrong file meanwhile moves the job`() throws {
-    let root = Mutex("")
     let step = Counter()
-    let fixture = try Fixture(
-      hook: Probe { [self] call in
-        let root = root.withLock { $0 }
+    let fixture = try Fixture { files in
+      Probe { [self] call in
         if isExchange(call), step.next() == 1 {
-          _ = rename("\(root)/new/x", "\(root)/done/x")
-          try? writeFile("\(root)/new/x", Array("https://host/other\n".utf8))
-        } else if call.kind == .stat, call.path.hasPrefix("tmp/"), access("\(root)/done/x", F_OK) == 0 {
-          _ = rename("\(root)/new/x", "\(root)/hold/x")
+          recordingErrors {
+            try files.move("new/x", "done/x")
+            try writeFile(files.path("new/x"), Array("https://host/other\n".utf8))
+          }
+        } else if call.kind == .stat, call.path.hasPrefix("tmp/"), fileStatus(files.path("done/x")) != nil {
+          _ = rename(files.path("new/x"), files.path("hold/x"))
         }
         return nil
-      })
-    root.withLock { $0 = fixture.files.root }
+      }
+    }
     _ = try put(fixture, in: .new)
     _ = try Steering(fixture.spool).perform(.low, FileName("x"))
     #expect(try files(fixture.files, with: "# mine") == ["done/x"])
@@ -212,23 +211,19 @@ import Testing
       let worker = open(fixture.files.path(place.path.display), O_RDONLY | O_CLOEXEC)
       defer { close(worker) }
       if !isDead { try #require(flock(worker, LOCK_EX | LOCK_NB) == 0) }
-      guard case .moved(_, let held) = try Steering(fixture.spool).perform(.hold, FileName("x")) else {
-        throw Unexpected(description: "not held")
-      }
-      let status = try #require(fileStatus(fixture.files.path("hold/x")))
+      let held = try Steering(fixture.spool).perform(.hold, FileName("x")).movedTo()
+      let status = try #require(fixture.status("hold/x"))
       #expect(status.st_ino == held.inode && (held.inode == place.inode) == !isDead)
       #expect(status.st_mtim.tv_sec == 1_000_000_000)
-      #expect(try fixture.text("hold/x") == Self.text && fixture.files.names("tmp") == [])
+      #expect(try fixture.text("hold/x") == Self.text && fixture.names("tmp") == [])
     }
   }
 
   /// Another job gets the name at the moment at which the command takes it.
   private func replacing(_ fixture: Fixture, in directory: String) {
-    #expect(rename(fixture.files.path("\(directory)/x"), fixture.files.path("done/x")) == 0)
-    do {
-      try writeFile(fixture.files.path("\(directory)/x"), Array("https://host/other\n".utf8))
-    } catch {
-      Issue.record(error)
+    recordingErrors {
+      try fixture.move("\(directory)/x", "done/x")
+      try fixture.write("\(directory)/x", "https://host/other\n")
     }
   }
 
@@ -244,7 +239,7 @@ import Testing
     let place = try put(fixture, in: .failed)
     act.run = { replacing(fixture, in: "failed") }
     #expect(throws: SpoolError.self) { try JobEditor(fixture.spool).edit(place) { $0 } }
-    #expect(isSpent.isOn && fixture.files.names("tmp") == [])
+    #expect(isSpent.isOn && fixture.names("tmp") == [])
     #expect(try files(fixture.files, with: "# mine") == ["done/x"])
     #expect(try files(fixture.files, with: "https://host/other") == ["failed/x"])
   }
@@ -268,17 +263,13 @@ import Testing
     let place = try put(fixture, in: .failed)
     act.run = {
       if isTaken.isOn {
-        do {
-          try writeFile(fixture.files.path("failed/x"), Array("https://host/third\n".utf8))
-        } catch {
-          Issue.record(error)
-        }
+        recordingErrors { try fixture.write("failed/x", "https://host/third\n") }
       } else {
         replacing(fixture, in: "failed")
       }
     }
     #expect(throws: SpoolError.self) { try JobEditor(fixture.spool).edit(place) { $0 } }
-    #expect(isSpent.isOn && fixture.files.names("cur") == [])
+    #expect(isSpent.isOn && fixture.names("cur") == [])
     #expect(try files(fixture.files, with: "https://host/other") == ["failed/x~2"])
     #expect(try fixture.text("failed/x") == "https://host/third\n")
   }
@@ -286,15 +277,14 @@ import Testing
   /// Another job has the name where it would go: it has its old text then.
   @Test(arguments: [true, false])
   func `a name that is taken changes nothing`(exchanges: Bool) throws {
-    let fixture = try Fixture(
-      hook: Probe { call in !exchanges && isExchange(call) ? .fail(.invalidArgument) : nil })
+    let fixture = try Fixture(hook: Probe { call in !exchanges && isExchange(call) ? .fail(.invalidArgument) : nil })
     _ = try put(fixture, in: .failed)
-    try writeFile(fixture.files.path("new/x"), Array("https://host/other\n".utf8))
+    try fixture.write("new/x", "https://host/other\n")
     guard case .taken = try Steering(fixture.spool).relink(FileName("x"), in: .failed, Self.relinking) else {
-      throw Unexpected(description: "not taken")
+      throw Unexpected("not taken")
     }
     #expect(try fixture.text("failed/x") == Self.text && fixture.text("new/x") == "https://host/other\n")
-    #expect(fixture.files.names("tmp") == [])
+    #expect(fixture.names("tmp") == [])
   }
 
   /// Between two exchanges of names a person could move the other one's text away.
@@ -308,15 +298,11 @@ import Testing
     let (place, other) = (try put(fixture, in: .failed), try fixture.another())
     act.run = {
       act.run = {}
-      do {
-        _ = try JobEditor(other).edit(place) { _ in Array("https://host/other\n".utf8) }
-      } catch {
-        Issue.record(error)
-      }
+      recordingErrors { _ = try JobEditor(other).edit(place) { _ in Array("https://host/other\n".utf8) } }
     }
     #expect(throws: SpoolError.self) { try JobEditor(fixture.spool).edit(place) { $0 } }
     #expect(!hook.calls.contains(where: isExchange))
-    #expect(try fixture.text("failed/x") == "https://host/other\n" && fixture.files.names("tmp") == [])
+    #expect(try fixture.text("failed/x") == "https://host/other\n" && fixture.names("tmp") == [])
   }
 
   /// Somebody has died in the middle of a move by link and unlink, while a worker gave the job a number.
@@ -324,7 +310,7 @@ import Testing
   func `a job with two names is not edited`(second: String) throws {
     let fixture = try Fixture()
     let place = try put(fixture, in: .hold)
-    try #require(link(fixture.files.path("hold/x"), fixture.files.path(second)) == 0)
+    try fixture.link("hold/x", second)
     #expect(throws: SpoolError.self) { try JobEditor(fixture.spool).edit(place) { $0 + Array("# new\n".utf8) } }
     #expect(try fixture.text("hold/x") == Self.text && fixture.text(second) == Self.text)
   }
@@ -341,11 +327,9 @@ import Testing
       })
     let place = try put(fixture, in: .failed)
     act.run = {
-      #expect(rename(fixture.files.path("failed/x"), fixture.files.path("new/x")) == 0)
-      do {
-        try writeFile(fixture.files.path("failed/x"), Array("https://host/other\n".utf8))
-      } catch {
-        Issue.record(error)
+      recordingErrors {
+        try fixture.move("failed/x", "new/x")
+        try fixture.write("failed/x", "https://host/other\n")
       }
     }
     #expect(throws: SpoolError.self) { try JobEditor(fixture.spool).edit(place) { $0 } }
@@ -357,8 +341,7 @@ import Testing
   @Test(arguments: Change.allCases)
   func `on a full disk nothing is changed and nothing is paused`(change: Change) throws {
     for (origin, _) in change.origins {
-      let fixture = try Fixture(
-        hook: Probe { $0.kind == .write || $0.kind == .create ? .fail(.noSpace) : nil })
+      let fixture = try Fixture(hook: Probe { $0.kind == .write || $0.kind == .create ? .fail(.noSpace) : nil })
       let place = try put(fixture, in: origin)
       #expect(throws: SpoolError.self, "\(change) \(origin)") { try change.perform(fixture.spool, at: place) }
       let stays = origin == .cur ? "partial/x" : change == .get && origin == .done ? "new/x" : place.path.display
@@ -388,12 +371,11 @@ import Testing
 
   /// Whoever is told that it was not dropped drops it again.
   @Test func `a drop whose last flush fails is no drop`() throws {
-    let fixture = try Fixture(
-      hook: Probe { $0.kind == .fsync && !$0.path.hasPrefix("tmp/") ? .fail(.ioError) : nil })
+    let fixture = try Fixture(hook: Probe { $0.kind == .fsync && !$0.path.hasPrefix("tmp/") ? .fail(.ioError) : nil })
     #expect(throws: SpoolError.self) { try Drops(fixture.spool).drop("https://host/a\n", as: jobName("a")) }
     #expect(throws: SpoolError.self) {
       try Drops(fixture.spool).subscribe("list: https://host/feed\nurl: https://host/feed\n", as: jobName("b"))
     }
-    for directory in ["tmp", "new", "standing"] { #expect(fixture.files.names(directory) == []) }
+    for directory in ["tmp", "new", "standing"] { #expect(fixture.names(directory) == []) }
   }
 }

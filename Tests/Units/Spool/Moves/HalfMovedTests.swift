@@ -8,22 +8,14 @@ import Testing
 
 /// A person's move by link and unlink that ended between the two: the job has two names, and remains one job.
 @Suite struct HalfMovedTests {
-  private func halfMoved(_ from: String, _ to: String) throws -> Fixture {
-    let fixture = try Fixture()
-    try writeFile(fixture.files.path("\(from)/a"), Array("http://host/a\n".utf8))
-    try #require(link(fixture.files.path("\(from)/a"), fixture.files.path("\(to)/a")) == 0)
-    return fixture
-  }
+  private func halfMoved(_ from: String, _ to: String) throws -> Fixture { try double("\(from)/a", "\(to)/a") }
 
   /// Whichever way it went, the job stays paused.
   @Test(arguments: [Directory.new, .urgent, .partial]) func `between a waiting job and hold`(from: Directory) throws {
     let fixture = try halfMoved(from.rawValue, "hold")
     // Somebody may be about to remove either name.
     for (now, left) in [(Timestamp.now(), ["hold/a", "\(from.rawValue)/a"]), (.now() + 11, ["hold/a"])] {
-      guard case .unavailable = try Claims(fixture.spool).claim(FileName("a"), from: from, now: now) else {
-        Issue.record("claimed")
-        return
-      }
+      #expect(try fixture.spool.outcome("a", from: from, at: now).label == "unavailable")
       #expect(fixture.files.places(of: "a").sorted() == left)
     }
   }
@@ -32,45 +24,30 @@ import Testing
   @Test func `a move that is under way is not taken for one that was cut`() throws {
     let fixture = try halfMoved("new", "hold")
     fixture.spool.lacksNoReplace.store(true, ordering: .relaxed)
-    guard case .restless = try Steering(fixture.spool).perform(.hold, FileName("a")) else {
-      Issue.record("moved")
-      return
-    }
+    guard case .restless = try Steering(fixture.spool).perform(.hold, FileName("a")) else { throw Unexpected("moved") }
     #expect(fixture.files.places(of: "a").sorted() == ["hold/a", "new/a"])
   }
 
   @Test func `a retry`() throws {
     let fixture = try halfMoved("failed", "new")
-    guard case .claimed = try Claims(fixture.spool).claim(FileName("a"), from: .new, now: .now()) else {
-      Issue.record("not claimed")
-      return
-    }
-    #expect(fixture.files.names("failed") == [] && fixture.files.names("new") == [])
+    _ = try fixture.claim("a")
+    #expect(fixture.names("failed") == [] && fixture.names("new") == [])
   }
 
   @Test func `the same command again completes it`() throws {
     let fixture = try halfMoved("new", "hold")
     fixture.spool.clockOffset.store(11, ordering: .relaxed)
     fixture.spool.lacksNoReplace.store(true, ordering: .relaxed)
-    guard case .moved = try Steering(fixture.spool).perform(.hold, FileName("a")) else {
-      Issue.record("not moved")
-      return
-    }
+    _ = try Steering(fixture.spool).perform(.hold, FileName("a")).movedTo()
     #expect(fixture.files.places(of: "a") == ["hold/a"])
   }
 
   /// A worker gives the job up between the two steps.
   @Test func `of two moves at the same moment one counts`() throws {
-    let places = Mutex<[String]>([])
-    let fixture = try Fixture(
-      hook: Probe.once(.rename, "new/a") {
-        let places = places.withLock { $0 }
-        _ = link(places[0], places[1])
-        _ = unlink(places[0])
-        return nil
-      })
-    places.withLock { $0 = ["new/a", "failed/a~2"].map { fixture.files.path($0) } }
-    try writeFile(fixture.files.path("new/a"), Array("http://host/a\n".utf8))
+    let fixture = try Fixture { files in
+      Probe.meanwhile(.rename, "new/a") { try files.move("new/a", "failed/a~2") }
+    }
+    try fixture.write("new/a", "http://host/a\n")
     fixture.spool.lacksNoReplace.store(true, ordering: .relaxed)
     _ = try Steering(fixture.spool).perform(.hold, FileName("a"))
     #expect(files(of: fixture) == ["failed/a~2"])
@@ -80,28 +57,25 @@ import Testing
 
   /// A worker takes the job between the two steps, and another one is dropped by its name.
   @Test(arguments: Moment.allCases) func `another job that has just got the name keeps one`(moment: Moment) throws {
-    let root = Mutex("")
-    let drop: @Sendable (String) -> Void = { text in
-      try? writeFile(root.withLock { $0 } + "/new/a", Array(text.utf8))
-    }
-    let probe = Probe { call in
-      let root = root.withLock { $0 }
-      switch (call.kind, moment) {
-      case (.stat, .look) where call.path == "new/a" && access("\(root)/hold/a", F_OK) == 0,
-        (.rename, .rename) where call.path.hasPrefix("new/a "), (.rename, .putBack) where call.path.hasPrefix("new/a "):
-        if rename("\(root)/new/a", "\(root)/done/a") == 0 { drop("http://host/other\n") }
-      // And a third one, while the other is looked at.
-      case (.stat, .putBack) where call.path.hasPrefix("tmp/moved"): drop("http://host/third\n")
-      default: break
+    let fixture = try Fixture { files in
+      Probe { call in
+        func drop(_ text: String) { recordingErrors { try writeFile(files.path("new/a"), Array(text.utf8)) } }
+        switch (call.kind, moment) {
+        case (.stat, .look) where call.path == "new/a" && fileStatus(files.path("hold/a")) != nil,
+          (.rename, .rename) where call.path.hasPrefix("new/a "),
+          (.rename, .putBack) where call.path.hasPrefix("new/a "):
+          if rename(files.path("new/a"), files.path("done/a")) == 0 { drop("http://host/other\n") }
+        // And a third one, while the other is looked at.
+        case (.stat, .putBack) where call.path.hasPrefix("tmp/moved"): drop("http://host/third\n")
+        default: break
+        }
+        return nil
       }
-      return nil
     }
-    let fixture = try Fixture(hook: probe)
-    root.withLock { $0 = fixture.files.root }
-    drop("http://host/a\n")
+    try fixture.write("new/a", "http://host/a\n")
     fixture.spool.lacksNoReplace.store(true, ordering: .relaxed)
     _ = try Steering(fixture.spool).perform(.hold, FileName("a"))
-    #expect(fixture.files.names("tmp") == [])
+    #expect(fixture.names("tmp") == [])
     let names = moment == .putBack ? ["new/a", "new/a~2"] : ["new/a"]
     #expect(files(of: fixture) == names + ["hold/a", "done/a"])
     #expect(try fixture.text(names[names.count - 1]) == "http://host/other\n")
@@ -114,8 +88,8 @@ import Testing
   /// A file with two names.
   private func double(_ one: String, _ other: String, kind: FileSystemKind? = nil) throws -> Fixture {
     let fixture = try Fixture(kind: kind)
-    try writeFile(fixture.files.path(one), Array("http://host/a\n".utf8))
-    try #require(link(fixture.files.path(one), fixture.files.path(other)) == 0)
+    try fixture.write(one, "http://host/a\n")
+    try fixture.link(one, other)
     return fixture
   }
 
@@ -124,33 +98,33 @@ import Testing
     let fixture = try Fixture()
     try fixture.drop("http://host/a\n", as: "a")
     let claim = try fixture.claim("a")
-    let name = try #require(fixture.files.names("cur").first)
-    try #require(link(fixture.files.path("cur/\(name)"), fixture.files.path("partial/a")) == 0)
+    let name = try #require(fixture.names("cur").first)
+    try fixture.link("cur/\(name)", "partial/a")
     try claim.park(until: .now())
-    #expect(fixture.files.names("partial") == ["a"] && fixture.files.names("cur") == [])
+    #expect(fixture.names("partial") == ["a"] && fixture.names("cur") == [])
   }
 
   /// Its receipt makes way for the archives by a move to its own name, which is taken.
   @Test(arguments: [true, false]) func `a receipt by the name of the archives stays`(lacksNoReplace: Bool) throws {
     let fixture = try Fixture()
-    try writeFile(fixture.files.path("done/archive"), Array("http://host/a\n".utf8))
+    try fixture.write("done/archive", "http://host/a\n")
     fixture.spool.lacksNoReplace.store(lacksNoReplace, ordering: .relaxed)
     #expect(try Archive(fixture.spool).take(FileName("archive"), doneAt: .now()) == nil)
     #expect(try fixture.text("done/archive~2") == "http://host/a\n")
-    #expect(fileStatus(fixture.files.path("done/archive")).map { $0.st_mode & S_IFMT } == S_IFDIR)
+    #expect(fixture.status("done/archive").map { $0.st_mode & S_IFMT } == S_IFDIR)
   }
 
   @Test func `a claim of a job that waits by a number goes`() throws {
     let fixture = try double(Self.claim, "partial/a~4")
     #expect(try fixture.claim("a~4", from: .partial).isOpen)
-    #expect(fixture.files.names("cur").count == 1 && fixture.files.names("partial") == [])
+    #expect(fixture.names("cur").count == 1 && fixture.names("partial") == [])
   }
 
   /// Of a rename from `new/` that a power cut left half made.
   @Test func `the name that a numbered claim was dropped by goes`() throws {
     let fixture = try double("cur/a~2:alpha.7.00000009", "new/a")
     #expect(try fixture.claim("a~2:alpha.7.00000009", from: .cur).isOpen)
-    #expect(fixture.files.names("new") == [] && fixture.files.names("cur").count == 1)
+    #expect(fixture.names("new") == [] && fixture.names("cur").count == 1)
   }
 
   /// A power cut has left a rename half made, or a person's move, and the other name was moved on.
@@ -176,7 +150,7 @@ import Testing
     let fixture = try double(Self.claim, "done/a~4")
     let relinking = Relinking(to: ["https://host/b"], shownURL: "https://host/b", isSame: false) { _ in nil }
     guard case .notFound = try Steering(fixture.spool).relink(FileName("a"), in: nil, relinking) else {
-      throw Unexpected(description: "relinked")
+      throw Unexpected("relinked")
     }
     #expect(files(of: fixture) == ["done/a~4"])
   }
@@ -208,77 +182,63 @@ import Testing
     let text = JobText.finished(Array("http://host/a\n".utf8), on: Self.shared)
     let fixture = try Fixture(kind: Self.shared)
     try writeFile(fixture.files.path("new/a"), text)
-    try #require(link(fixture.files.path("new/a"), fixture.files.path("tmp/a")) == 0)
+    try fixture.link("new/a", "tmp/a")
     _ = try Steering(fixture.spool).perform(.low, FileName("a"))
     #expect(try fixture.text("new/a") == String(decoding: text, as: UTF8.self))
-    guard case .unfinished = try Claims(fixture.spool).claim(FileName("a"), from: .new, now: .now()) else {
-      Issue.record("claimed")
-      return
-    }
+    #expect(try fixture.outcome("a").label == "unfinished")
     // ln(1) is another way to drop a job.
-    guard case .claimed = try Claims(fixture.spool).claim(FileName("a"), from: .new, now: .now() + 11) else {
-      Issue.record("not claimed")
-      return
-    }
+    _ = try fixture.claim("a", secondsLater: 11)
   }
 
   /// A worker takes the job by its new name between the two steps, and parks it by its old one.
   @Test func `a job that has come back to its old name keeps it`() throws {
-    let urgent = Mutex("")
-    let fixture = try Fixture(
-      hook: Probe.once(.rename, "partial/a") {
-        _ = unlink(urgent.withLock { $0 })
-        return nil
-      })
-    urgent.withLock { $0 = fixture.files.path("urgent/a") }
-    try writeFile(fixture.files.path("partial/a"), Array("http://host/a\n".utf8))
+    let fixture = try Fixture { files in
+      Probe.meanwhile(.rename, "partial/a") { unlink(files.path("urgent/a")) }
+    }
+    try fixture.write("partial/a", "http://host/a\n")
     fixture.spool.lacksNoReplace.store(true, ordering: .relaxed)
     _ = try Steering(fixture.spool).perform(.high, FileName("a"))
-    #expect(files(of: fixture) == ["partial/a"] && fixture.files.names("tmp") == [])
+    #expect(files(of: fixture) == ["partial/a"] && fixture.names("tmp") == [])
   }
 
   // MARK: where another file gets the name, or a call fails
 
   /// The answer of a server was lost, and the kernel has asked it again.
   @Test func `a link that is made twice drops the job`() throws {
-    let root = Mutex("")
-    let fixture = try Fixture(
-      hook: Probe { call in
-        let root = root.withLock { $0 }
-        let names = call.path.split(separator: " ").map { "\(root)/\($0)" }
+    let fixture = try Fixture { files in
+      Probe { call in
+        let names = call.path.split(separator: " ").map { files.path(String($0)) }
         if call.kind == .link, names.count == 2 { _ = link(names[0], names[1]) }
         return nil
-      })
-    root.withLock { $0 = fixture.files.root }
+      }
+    }
     fixture.spool.lacksNoReplace.store(true, ordering: .relaxed)
     try fixture.drop("http://host/a\n", as: "a")
-    #expect(files(of: fixture) == ["new/a"] && fixture.files.names("tmp") == [])
+    #expect(files(of: fixture) == ["new/a"] && fixture.names("tmp") == [])
   }
 
   /// What gets a name at the moment at which the file that has it is to go.
   private func replacing(_ name: String, _ body: (Fixture) throws -> Void) throws -> Fixture {
-    let root = Mutex("")
-    let isSpent = Atomic(false)
-    let fixture = try Fixture(
-      hook: Probe { call in
-        let root = root.withLock { $0 }
+    let turns = Counter()
+    let fixture = try Fixture { files in
+      Probe { call in
         let path = call.path
         let isGoing = call.kind == .unlink && path == name || call.kind == .rename && path.hasPrefix("\(name) ")
-        if isGoing, !root.isEmpty, !isSpent.exchange(true, ordering: .relaxed) {
-          _ = rename("\(root)/hold/other", "\(root)/\(name)")
+        if isGoing, turns.next() == 1 {
+          _ = rename(files.path("hold/other"), files.path(name))
         }
         return nil
-      })
-    try writeFile(fixture.files.path("hold/other"), Array("http://host/other\n".utf8))
-    root.withLock { $0 = fixture.files.root }
+      }
+    }
+    try fixture.write("hold/other", "http://host/other\n")
     try body(fixture)
-    #expect(fixture.files.names("hold") == [] && fixture.files.names("tmp") == [])
+    #expect(fixture.names("hold") == [] && fixture.names("tmp") == [])
     return fixture
   }
 
   @Test func `a job that gets the name of an empty file keeps it`() throws {
     let fixture = try replacing("partial/a") { fixture in
-      try writeFile(fixture.files.path("partial/a"), [])
+      try fixture.write("partial/a", "")
       #expect(try !JobMoves(fixture.spool).removeTouched(Path(.partial, FileName("a")), in: .partial))
     }
     #expect(try fixture.text("partial/a") == "http://host/other\n")
@@ -290,7 +250,7 @@ import Testing
     let claim = ClaimName.fileName(try jobName("a"), owner)
     let fixture = try replacing(Path(.cur, claim).display) { fixture in
       try #require(fixture.spool.owner.text == owner.text)
-      try writeFile(fixture.files.path(Path(.cur, claim).display), Array("http://host/a\n".utf8))
+      try fixture.write(Path(.cur, claim).display, "http://host/a\n")
       fixture.spool.lacksNoReplace.store(true, ordering: .relaxed)
       try fixture.spool.moveNoReplace(Path(.cur, claim), Path(.new, FileName("a")))
     }
@@ -299,27 +259,27 @@ import Testing
 
   @Test func `a job that cannot be looked at gets its name back`() throws {
     let fixture = try Fixture(hook: Probe.once(.stat, "tmp/moved") { .fail(.ioError) })
-    try writeFile(fixture.files.path("new/a"), Array("http://host/a\n".utf8))
+    try fixture.write("new/a", "http://host/a\n")
     let path = Path(.new, FileName("a"))
     let status = try #require(try fixture.spool.status(.new, FileName("a")))
     #expect(throws: SpoolError.self) { try fixture.spool.remove(path, of: status) }
-    #expect(files(of: fixture) == ["new/a"] && fixture.files.names("tmp") == [])
+    #expect(files(of: fixture) == ["new/a"] && fixture.names("tmp") == [])
   }
 
   /// The same in a move by link: it has both names then, like one that a crash cut.
   @Test func `nor does a failed look at a move leave the old name elsewhere`() throws {
     let fixture = try Fixture(hook: Probe.once(.stat, "tmp/moved") { .fail(.ioError) })
-    try writeFile(fixture.files.path("new/a"), Array("http://host/a\n".utf8))
+    try fixture.write("new/a", "http://host/a\n")
     fixture.spool.lacksNoReplace.store(true, ordering: .relaxed)
     #expect(throws: SpoolError.self) {
       try fixture.spool.moveNoReplace(Path(.new, FileName("a")), Path(.hold, FileName("a")))
     }
-    #expect(files(of: fixture) == ["new/a", "hold/a"] && fixture.files.names("tmp") == [])
+    #expect(files(of: fixture) == ["new/a", "hold/a"] && fixture.names("tmp") == [])
   }
 
   private func files(of fixture: Fixture) -> [String] {
     ["new", "urgent", "cur", "partial", "hold", "failed", "done"].flatMap { directory in
-      fixture.files.names(directory).map { "\(directory)/\($0)" }
+      fixture.names(directory).map { "\(directory)/\($0)" }
     }
   }
 }

@@ -22,8 +22,7 @@ import Testing
       }
       return nil
     }
-    let spool = try Spool(
-      files.root, owner: WorkerID(host: "alpha", process: 42, tag: 1), boot: "b", system: System(hook: hook))
+    let spool = try Fixture.open(files, hook: hook)
     #expect(try JobSearch(spool).place(of: jobName("a"))?.display == "done/a")
     #expect(claims.current == 2 && parked.current >= 2)
   }
@@ -51,8 +50,7 @@ import Testing
       }
       return nil
     }
-    let owner = WorkerID(host: "alpha", process: 42, tag: 1)
-    return JobSearch(try Spool(files.root, owner: owner, boot: "b", system: System(hook: hook)))
+    return JobSearch(try Fixture.open(files, hook: hook))
   }
 
   @Test func `an order that is checked during the look is found`() throws {

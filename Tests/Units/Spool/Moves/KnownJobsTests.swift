@@ -28,10 +28,10 @@ import Testing
     let fixture = try Fixture()
     for job in ["moved", "claimed", "gone"] { try writeFile(fixture.files.path("new/\(job)"), text) }
     let known = try KnownJobs(fixture.spool)
-    try #require(rename(fixture.files.path("new/moved"), fixture.files.path("done/moved")) == 0)
+    try fixture.move("new/moved", "done/moved")
     let claim = ClaimName.fileName(try name("claimed"), fixture.spool.owner)
-    try #require(rename(fixture.files.path("new/claimed"), fixture.files.path("cur/\(claim.display)")) == 0)
-    try #require(unlink(fixture.files.path("new/gone")) == 0)
+    try fixture.move("new/claimed", "cur/\(claim.display)")
+    try fixture.remove("new/gone")
     for job in ["moved", "claimed"] { #expect(try known.job(named: name(job))?.request?.urls.count == 1, "\(job)") }
     #expect(try known.job(named: name("gone")) == nil)
     // Read now, the claim counts by its job's name.
@@ -43,15 +43,15 @@ import Testing
     try writeFile(fixture.files.path("done/a"), text)
     let known = try KnownJobs(fixture.spool)
     for directory in ["done/archive", "done/archive/2026-11"] {
-      try #require(mkdir(fixture.files.path(directory), 0o700) == 0)
+      try fixture.makeDirectory(directory)
     }
-    try #require(rename(fixture.files.path("done/a"), fixture.files.path("done/archive/2026-11/a")) == 0)
+    try fixture.move("done/a", "done/archive/2026-11/a")
     #expect(try known.job(named: name("a"))?.request?.urls.map(\.text) == ["http://h/a"])
   }
 
   @Test func `of two jobs of one name the one that is done counts`() throws {
     let fixture = try Fixture()
-    try writeFile(fixture.files.path("new/a"), Array("http://h/other\n".utf8))
+    try fixture.write("new/a", "http://h/other\n")
     try writeFile(fixture.files.path("done/a"), text)
     #expect(try KnownJobs(fixture.spool).job(named: name("a"))?.isUntouched(text) == true)
   }

@@ -24,14 +24,14 @@ import Testing
       host: "beta",
       hook: Probe.once(.rename, " new/order-\(count - 1)") {
         #expect(throws: Never.self) { _ = try Drops(successor).dropMissing(jobs) {} }
-        for name in fixture.files.names("new") {
+        for name in fixture.names("new") {
           #expect(rename(fixture.files.path("new/\(name)"), fixture.files.path("done/\(name)")) == 0)
         }
         return nil
       })
     #expect(throws: SpoolError.self) { _ = try Drops(frozen).dropMissing(jobs) {} }
-    #expect(fixture.files.names("new") == [] && fixture.files.names("tmp") == [])
-    #expect(fixture.files.names("done").count == count)
+    #expect(fixture.names("new") == [] && fixture.names("tmp") == [])
+    #expect(fixture.names("done").count == count)
   }
 
   @Test(arguments: [1, 40])
@@ -40,12 +40,12 @@ import Testing
     let written = Mutex(0)
     #expect(throws: SpoolError.self) {
       _ = try Drops(fixture.spool).dropMissing(try jobs(count)) { () throws(SpoolError) in
-        written.withLock { $0 = fixture.files.names("tmp").count }
+        written.withLock { $0 = fixture.names("tmp").count }
         throw SpoolError(call: .rename, path: "cur/order", errno: .noSuchFileOrDirectory)
       }
     }
     #expect(written.withLock { $0 } == count, "asked when the jobs are written")
-    #expect(fixture.files.names("new") == [] && fixture.files.names("tmp") == [])
+    #expect(fixture.names("new") == [] && fixture.names("tmp") == [])
   }
 
   /// Two lists may know their entries by the same words, and their orders may have had the same name.
@@ -56,7 +56,7 @@ import Testing
     #expect(rename(fixture.files.path("new/order-0"), fixture.files.path("done/order-0")) == 0)
     #expect(try Drops(fixture.spool).dropMissing([("url: http://h/a.mp3?sig=2\n", name)]) {} == 0, "another signature")
     #expect(try Drops(fixture.spool).dropMissing([("url: http://h/b.mp3?sig=1\n", name)]) {} == 1)
-    #expect(fixture.files.names("new") == ["order-0"])
+    #expect(fixture.names("new") == ["order-0"])
   }
 
   /// As of `feed?show=a` and `feed?show=b`, whose orders had the same name.
@@ -81,7 +81,7 @@ import Testing
     try #require(mkdir(name, 0o700) == 0)
     try writeFile("\(name)/x", [])
     #expect(try Drops(fixture.spool).dropMissing(try jobs(1)) {} == 1)
-    #expect(fixture.files.names("new") == ["order-0"])
+    #expect(fixture.names("new") == ["order-0"])
   }
 
   @Test(
@@ -99,7 +99,7 @@ import Testing
     }
     try #require(chown(path, 61_002, 0) == 0)
     #expect(try Drops(fixture.spool).dropMissing([(Self.text, jobName(name))]) {} == 1)
-    #expect(Set(fixture.files.names("new")) == [name, "\(name)~2"])
+    #expect(Set(fixture.names("new")) == [name, "\(name)~2"])
     guard what != "a directory" else { return }
     // When a worker has it, it has another name.
     #expect(unlink(fixture.files.path("new/\(name)~2")) == 0)
@@ -111,9 +111,9 @@ import Testing
   @Test func `only what is missing is dropped, and other files in tmp stay`() throws {
     let fixture = try Fixture()
     _ = try Drops(fixture.spool).dropMissing(try jobs(2)) {}
-    try writeFile(fixture.files.path("tmp/order-2:alpha.1.0000000a"), Array(Self.text.utf8))
+    try fixture.write("tmp/order-2:alpha.1.0000000a", Self.text)
     #expect(try Drops(fixture.spool).dropMissing(try jobs(3)) {} == 1)
-    #expect(Set(fixture.files.names("new")) == ["order-0", "order-1", "order-2"])
-    #expect(fixture.files.names("tmp") == ["order-2:alpha.1.0000000a"], "a claim's copy")
+    #expect(Set(fixture.names("new")) == ["order-0", "order-1", "order-2"])
+    #expect(fixture.names("tmp") == ["order-2:alpha.1.0000000a"], "a claim's copy")
   }
 }

@@ -8,18 +8,13 @@ import Testing
 @Suite struct ReleaseTests {
   /// A worker takes the job between a person's look and the removal: the job is found again, and removed.
   @Test func aJobThatWasTakenAtThatMomentIsCancelled() throws {
-    let files = try TemporarySpool()
-    try files.drop("a", "https://host/a\n")
-    let hook = Probe.once(.rename, "new/a tmp/") {
-      _ = rename(files.path("new/a"), files.path("cur/a:alpha.9.00000009"))
-      return nil
+    let fixture = try Fixture { files in
+      Probe.meanwhile(.rename, "new/a tmp/") { try files.move("new/a", "cur/a:alpha.9.00000009") }
     }
-    let spool = try Spool(
-      files.root, owner: WorkerID(host: "alpha", process: 42, tag: 1), boot: "b", system: System(hook: hook))
-    guard case .removed(let place) = try Steering(spool).perform(.cancel, FileName("a")) else {
-      return #expect(Bool(false), "removed")
-    }
-    #expect(place.directory == .cur && files.places(of: "a") == [])
+    try fixture.files.drop("a", "https://host/a\n")
+    let outcome = try Steering(fixture.spool).perform(.cancel, FileName("a"))
+    guard case .removed(let place) = outcome else { throw Unexpected("\(outcome)") }
+    #expect(place.directory == .cur && fixture.files.places(of: "a") == [])
   }
 
   /// In `new/`, a file that a worker or its child still has open for writing would seem half written, and be left for
@@ -33,11 +28,7 @@ import Testing
       if call.kind == .lease, looks.next() == 3 { close(writer) }
       return nil
     }
-    let spool = try Spool(
-      files.root, owner: WorkerID(host: "alpha", process: 42, tag: 1), boot: "b", system: System(hook: hook))
-    guard case .moved = try Steering(spool).perform(.release, FileName("a")) else {
-      return #expect(Bool(false), "released")
-    }
+    _ = try Steering(Fixture.open(files, hook: hook)).perform(.release, FileName("a")).movedTo()
     // More than three where another test forks meanwhile: its child has the file open until it executes a program.
     #expect(looks.current >= 3 && files.names("new") == ["a"])
   }
@@ -50,7 +41,7 @@ import Testing
   func aLineThatACrashToreGoes(whole: String, torn: String) throws {
     let fixture = try Fixture()
     for (name, tail) in [("a", torn), ("b", "priority: high")] {
-      try writeFile(fixture.files.path("failed/\(name)"), Array((whole + tail).utf8))
+      try fixture.write("failed/\(name)", whole + tail)
       _ = try Steering(fixture.spool).perform(.retry, FileName(name))
       #expect(try fixture.text("new/\(name)") == (tail == torn ? whole : whole + tail))
     }
@@ -61,7 +52,7 @@ import Testing
     let fixture = try Fixture()
     let journal = "requeued: 2026-01-01T00:00:00Z\n"
     let lost = "https://host/a\n\(journal)\0\0\0\nrequeued: 2026-01-02T00:00:00Z\npriority: low\n"
-    try writeFile(fixture.files.path("failed/a"), Array(lost.utf8))
+    try fixture.write("failed/a", lost)
     let place = try #require(JobSearch(fixture.spool).places(of: FileName("a")).first)
     try Steering(fixture.spool).requeue(place, as: jobName("a"), asking: "https://host/b\n")
     let text = try fixture.text("new/a")
@@ -69,7 +60,7 @@ import Testing
     #expect(JobText.withoutAttempts(Array(lost.utf8)) == Array("https://host/a\n".utf8))
   }
 
-  private func journal(of text: String) -> Journal { Array(text.utf8).withUnsafeBytes { JobText($0) }.journal }
+  private func journal(of text: String) -> Journal { parsed(text).journal }
 
   /// A power cut may leave the file in `cur/`, by way of which it goes to `new/`.
   @Test func theTextOfADoneJobThatIsFetchedAgainHasNoReceipt() throws {
@@ -78,7 +69,7 @@ import Testing
     let receipt =
       "https://host/a\nverified: 2026-01-01T00:00:00Z \(whole) part=1\ndone: 2026-01-01T00:00:01Z output=a\n"
     for request in [nil, "https://host/a\n"] {
-      try writeFile(fixture.files.path("done/a"), Array(receipt.utf8))
+      try fixture.write("done/a", receipt)
       let verified = try #require(journal(of: receipt).publication.done?.verified)
       let place = try #require(JobSearch(fixture.spool).places(of: FileName("a")).first)
       let steering = Steering(fixture.spool)
@@ -100,12 +91,10 @@ import Testing
     let fixture = try Fixture(kind: .fuse)
     let origin: Directory = gesture == .release ? .hold : gesture == .retry ? .failed : .new
     let text = "https://host/a\n# complete\nrequeued: 2026-01-01T00:00:00Z\n"
-    try writeFile(fixture.files.path("\(origin.rawValue)/a"), Array(text.utf8))
+    try fixture.write("\(origin.rawValue)/a", text)
     if origin == .new { #expect(try fixture.outcome("a").label == "unfinished") }
-    guard case .moved(_, let to) = try Steering(fixture.spool).perform(gesture, FileName("a")) else {
-      throw Unexpected(description: "not moved")
-    }
-    #expect(fixture.files.names("hold") == [] && fixture.files.names("tmp") == [])
+    let to = try Steering(fixture.spool).perform(gesture, FileName("a")).movedTo()
+    #expect(fixture.names("hold") == [] && fixture.names("tmp") == [])
     #expect(try fixture.text(to.display).hasSuffix("\n# complete\n"))
     var label = try fixture.outcome("a", from: to.directory).label
     // A child of another test has the file open until it executes a program.

@@ -6,8 +6,6 @@ import Testing
   private let time = Timestamp(seconds: 1_000_000)
   private let version = Journal.ListVersion(url: "http://h/l?key=1", format: nil, etag: "\"1\"", modified: nil)
 
-  private func parsed(_ text: String) -> JobText { Array(text.utf8).withUnsafeBytes { JobText($0) } }
-
   private let order = "# mine\nurl: http://h/l\nevery: 6h\n"
 
   @Test func `an order that is written anew keeps what a person wrote`() {

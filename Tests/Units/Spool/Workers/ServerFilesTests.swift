@@ -34,7 +34,7 @@ import Testing
     }
     #expect(try Set(files.all().map(\.name.display)) == ["https-a.example-443", "http-b-80"])
     #expect(try files.save(ServerNote(server: "http://b:80"), of: "alpha", isOfAll: false) == nil)
-    #expect(try files.all().count == 1 && fixture.files.names("tmp") == [])
+    #expect(try files.all().count == 1 && fixture.names("tmp") == [])
   }
 
   @Test(arguments: [
@@ -96,8 +96,7 @@ import Testing
     let rest = ServerNote.Rest(
       since: Self.noon + since, failed: Self.noon + failed, until: Self.noon + failed + 60, cause: "asked",
       code: "http-429", reason: "later", failures: 3, host: nil)
-    let note = ServerNote(
-      server: "http://b:80", rests: [rest], answered: Self.noon + failed, bears: 2, pause: 250)
+    let note = ServerNote(server: "http://b:80", rests: [rest], answered: Self.noon + failed, bears: 2, pause: 250)
     try files.write(note, end: rest.until.seconds)
     let seen = try #require(files.all().first?.note)
     #expect(seen == (isAhead ? ServerNote(server: note.server, bears: 2, pause: 250) : note))
@@ -113,11 +112,11 @@ import Testing
     let own = fixture.files.path("servers/https-a.example-443")
     let text = try readFile(own)
     try writeFile(fixture.files.path("servers/https-b.example-443"), text)
-    try writeFile(fixture.files.path("servers/junk"), Array("junk".utf8))
+    try fixture.write("servers/junk", "junk")
     try writeFile(fixture.files.path("servers/long"), text + [UInt8](repeating: 0x23, count: 5000))
     mkdir(fixture.files.path("servers/directory"), 0o700)
     symlink(own, fixture.files.path("servers/link"))
-    try writeFile(fixture.files.path("servers/.slots"), [])
+    try fixture.write("servers/.slots", "")
     let seen = try files.all()
     #expect(seen.count == 6 && seen.compactMap(\.note) == [note()])
     chown(own, 12345, 12345)
@@ -173,8 +172,8 @@ import Testing
     try files.write(note(), end: Timestamp.now().seconds - 8 * 86_400)
     try files.write(note("http://b:80"), end: Timestamp.now().seconds - 86_400)
     try files.sweep()
-    #expect(fixture.files.names("servers") == ["http-b-80"])
+    #expect(fixture.names("servers") == ["http-b-80"])
     #expect(try files.forget { $0.shown == "http://b" } == 1)
-    #expect(fixture.files.names("servers") == [])
+    #expect(fixture.names("servers") == [])
   }
 }

@@ -97,7 +97,7 @@ import Testing
   }
 
   @Test func aDirectoryThatCannotBeMade() throws {
-    try writeFile(fixture.files.path("servers"), [])
+    try fixture.write("servers", "")
     #expect(throws: SpoolError.self) { try SharedSlots(of: spool) }
   }
 }

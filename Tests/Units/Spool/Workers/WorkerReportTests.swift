@@ -35,18 +35,18 @@ import Testing
     let fixture = try Fixture()
     try fixture.spool.provide(Path(.workers))
     for name in ["alpha.1.00000001", "x", "a.b.c.d", ".alpha.1.1", "a b.1.2"] {
-      try writeFile(fixture.files.path("workers/\(name)"), Array("started: 2026-01-01T00:00:00Z\n".utf8))
+      try fixture.write("workers/\(name)", "started: 2026-01-01T00:00:00Z\n")
     }
     #expect(try WorkerFiles(fixture.spool).all().map(\.owner.text) == ["alpha.1.00000001"])
     // Of another host: only when its lease is over.
-    try writeFile(fixture.files.path("workers/beta.1.00000001"), [])
+    try fixture.write("workers/beta.1.00000001", "")
     try WorkerFiles(fixture.spool).sweep()
-    #expect(fixture.files.names("workers").contains("beta.1.00000001"))
-    #expect(!fixture.files.names("workers").contains("alpha.1.00000001") && fixture.files.names("workers").count == 4)
+    #expect(fixture.names("workers").contains("beta.1.00000001"))
+    #expect(!fixture.names("workers").contains("alpha.1.00000001") && fixture.names("workers").count == 4)
     try setModificationTime(fixture.files.path("workers/beta.1.00000001"), secondsFromNow: -100)
     let presence = try Presence(of: fixture.spool, report())
     try WorkerFiles(fixture.another()).sweep()
-    #expect(!fixture.files.names("workers").contains("beta.1.00000001"))
+    #expect(!fixture.names("workers").contains("beta.1.00000001"))
     #expect(try presence.beat(report()) && WorkerFiles(fixture.spool).all().first?.report == report())
     try presence.end()
     #expect(try WorkerFiles(fixture.spool).all().isEmpty)

@@ -64,7 +64,7 @@ import Testing
     #expect(
       line.hasSuffix(
         " crc32=352441C2 sha256=\(version.stated[.sha256]?.description ?? "") md5=900150983cd24fb0d6963f7d28e17f72\n"))
-    let journal = Array("https://h/a\n\(line)".utf8).withUnsafeBytes { JobText($0) }.journal
+    let journal = parsed("https://h/a\n\(line)").journal
     #expect(journal.data.version == version)
   }
 
@@ -90,18 +90,10 @@ import Testing
 
   /// Known from then on, whichever response states it; what an earlier one stated stays.
   @Test func aPartAddsWhatItStates() throws {
-    let verdict = try judge([("digest", "md5=\(Self.abcMD5)")], begun(("digest", "sha-256=\(Self.abc256)")))
-    guard case .append(let joined) = verdict else {
-      Issue.record("\(verdict)")
-      return
-    }
+    let joined = try judge([("digest", "md5=\(Self.abcMD5)")], begun(("digest", "sha-256=\(Self.abc256)"))).appended()
     #expect(joined.stated.algorithms == [.sha256, .md5])
     // Its own digest, not the file's.
-    guard case .append(let same) = try judge([("content-md5", Self.otherMD5)], begun(("content-md5", Self.abcMD5)))
-    else {
-      Issue.record("not joined")
-      return
-    }
+    let same = try judge([("content-md5", Self.otherMD5)], begun(("content-md5", Self.abcMD5))).appended()
     #expect(same.stated[.md5] == Digest(.md5, base64: Self.abcMD5))
   }
 
@@ -111,10 +103,7 @@ import Testing
     var version = try begun(("content-md5", Self.abcMD5))
     for (place, stated) in [("http://h/f", Set([DigestAlgorithm.md5])), ("http://elsewhere/f", [])] {
       version.resource = Resource(place: place, query: nil as String?)
-      guard case .append(let joined) = try judge([], version, declared: Digests(Digest(Checksum()))) else {
-        Issue.record("not joined: \(place)")
-        return
-      }
+      let joined = try judge([], version, declared: Digests(Digest(Checksum()))).appended()
       #expect(joined.stated.algorithms == stated, "\(place)")
     }
   }
@@ -124,10 +113,7 @@ import Testing
     for declared in [Digests(), Digests(Digest(Checksum()))] {
       let verdict = try judge(
         [("digest", "md5=\(Self.otherMD5)")], begun(("content-md5", Self.abcMD5)), declared: declared)
-      guard case .again(.startOver, let reason) = verdict else {
-        Issue.record("\(verdict)")
-        return
-      }
+      guard case .again(.startOver, let reason) = verdict else { throw Unexpected("\(verdict)") }
       #expect(reason.contains("digest"))
     }
   }

@@ -26,13 +26,9 @@ import Testing
   /// The other connections still run when a write fails, and what they bring next belongs behind what is missing.
   @Test func nothingIsJoinedAfterAFailedWrite() throws {
     let files = try TemporarySpool()
-    let spool = try Spool(
-      files.root, owner: WorkerID(host: "alpha", process: 42, tag: 1), boot: "boot",
-      system: System(hook: SmallFile(limit: 300_000)))
+    let spool = try Fixture.open(files, hook: SmallFile(limit: 300_000))
     try files.drop("a", "http://127.0.0.1:9/a\n")
-    guard case .claimed(let claim) = try Claims(spool).claim(FileName("a"), from: .new, now: .now()) else {
-      throw TestSupportError("not claimed")
-    }
+    let claim = try spool.outcome("a").claim()
     let part = try #require(try PartFile.open(claim.job, in: spool))
     let state = PartData(
       claim: claim, request: claim.text.request, part: part, version: nil, space: DiskSpace(spool, kept: 0),

@@ -4,6 +4,19 @@ import Testing
 @testable import SpoolWorker
 @testable import Transfer
 
+extension ResponseVerdict {
+  /// Of the data that goes on.
+  func appended() throws -> RemoteVersion {
+    guard case .append(let version) = self else { throw Unexpected("\(self)") }
+    return version
+  }
+
+  func failure() throws -> Failure {
+    guard case .fail(let failure) = self else { throw Unexpected("\(self)") }
+    return failure
+  }
+}
+
 /// What a response's status and header fields allow, case by case (INTERNALS.md, invariant 5; RFC 9110).
 @Suite struct ResponseVerdictTests {
   @Test(arguments: VerdictCase.all)
@@ -44,10 +57,7 @@ import Testing
     let plan = ResumePlan.decide(length: 50, version: version, mirror: 1, hasDigest: false)
     let verdict = try judge(
       response(200, ["etag: \(etag)"]), plan: plan, version: version, mirror: 1, request: JobRequest())
-    guard case .replace(let next, .dropped) = verdict else {
-      Issue.record("\(verdict)")
-      return
-    }
+    guard case .replace(let next, .dropped) = verdict else { throw Unexpected("\(verdict)") }
     #expect(next.ignoresIfRange == expected)
   }
 
@@ -65,10 +75,7 @@ import Testing
     if let date = dates[1] { fields.append("date: \(date)") }
     let verdict = try judge(
       response(200, fields), plan: .fresh, version: nil, mirror: 1, request: JobRequest())
-    guard case .append(let version) = verdict else {
-      Issue.record("\(verdict)")
-      return
-    }
+    let version = try verdict.appended()
     #expect(version.modified == (isStrong ? dates[0] : nil) && version.size == 100)
   }
 
@@ -80,75 +87,63 @@ import Testing
     let dates = ["last-modified: \(VerdictCase.earlier)", "date: \(VerdictCase.date)"]
     let verdict = try judge(
       response(200, fields + dates), plan: .fresh, version: nil, mirror: 1, request: JobRequest())
-    guard case .append(let version) = verdict else {
-      Issue.record("\(verdict)")
-      return
-    }
+    let version = try verdict.appended()
     #expect(version.ifRange == nil && version.etag == nil && version.modified == nil)
-  }
-
-  /// Which resource a version is of, and which one answers: `place` with `?query` (RFC 9110 section 8.8.1).
-  struct Place: Sendable {
-    let before: String?
-    let now: String
-    var status = 206
-    var isDated = false
-    var hasDigest = false
-    var etag = "\"v1\""
-    var size = 100
-    var isAlone = false
-    let verdict: String
   }
 
   private static let file = "http://a.example/f"
 
-  @Test(arguments: [
-    Place(before: file, now: file, verdict: "append"),
-    Place(before: file + "?id=1", now: file + "?id=1", verdict: "append"),
-    Place(before: file, now: "HTTP://A.example:80/f", verdict: "append"),
-    // A link that was signed anew: the same strong ETag on the same path.
-    Place(before: file + "?sig=1", now: file + "?sig=2", verdict: "append"),
-    Place(before: file, now: file + "?sig=2", verdict: "append"),
-    Place(before: file + "?id=1", now: file + "?id=2", isDated: true, verdict: "startOver"),
-    // Another path, host, port or scheme: another resource, whatever its ETag.
-    Place(before: file, now: "http://a.example/g", verdict: "startOver"),
-    Place(before: file, now: "http://b.example/f", verdict: "startOver"),
-    Place(before: file, now: "http://a.example:81/f", verdict: "startOver"),
-    Place(before: file, now: "https://a.example/f", verdict: "startOver"),
-    Place(before: file, now: "http://b.example/f", hasDigest: true, verdict: "append"),
-    // A digest proves what is joined, whatever the other server calls it. A new version of the same file it does not.
-    Place(before: file, now: "http://b.example/f", hasDigest: true, etag: "\"v2\"", verdict: "append"),
-    Place(before: file, now: "http://b.example/f", status: 200, hasDigest: true, verdict: "askUnconditional"),
-    Place(before: file, now: "http://b.example/f", status: 200, hasDigest: true, size: 90, verdict: "replace, kept"),
-    Place(before: file, now: file, status: 200, hasDigest: true, etag: "\"v2\"", verdict: "replace, dropped"),
-    Place(before: file, now: file, hasDigest: true, etag: "\"v2\"", verdict: "startOver"),
-    // After a mismatch nothing is joined that may not be of one version.
-    Place(
-      before: file, now: "http://b.example/f", status: 200, hasDigest: true, isAlone: true, verdict: "replace, kept"),
-    Place(
-      before: file, now: "http://b.example/f", hasDigest: true, etag: "\"v2\"", isAlone: true, verdict: "startOver"),
-    // The data stays until what the other resource sends is longer.
-    Place(before: file, now: "http://b.example/f", status: 200, verdict: "replace, kept"),
-    Place(before: file, now: file + "?sig=2", status: 200, verdict: "replace, dropped"),
-    // A journal of version 0.1 names no resource.
-    Place(before: nil, now: "http://b.example/f", verdict: "append"),
-  ])
-  func resources(_ place: Place) throws {
-    let resource = try place.before.map { try URLParts($0) }.map { Resource(place: $0.redacted, query: $0.query) }
+  /// Which resource a version is of, and which one answers, with `FILE` for ``file`` (RFC 9110 section 8.8.1).
+  ///
+  /// A link that was signed anew has the same strong ETag on the same path. Another path, host, port or scheme is
+  /// another resource, whatever its ETag. A digest proves what is joined, whatever the other server calls it, but a new
+  /// version of the same file it does not. After a mismatch (`alone`) nothing is joined that may not be of one version.
+  /// The data stays until what the other resource sends is longer. A journal of version 0.1 names no resource.
+  private static let places = tableRows(
+    """
+    FILE | FILE | | append
+    FILE?id=1 | FILE?id=1 | | append
+    FILE | HTTP://A.example:80/f | | append
+    FILE?sig=1 | FILE?sig=2 | | append
+    FILE | FILE?sig=2 | | append
+    FILE?id=1 | FILE?id=2 | dated | startOver
+    FILE | http://a.example/g | | startOver
+    FILE | http://b.example/f | | startOver
+    FILE | http://a.example:81/f | | startOver
+    FILE | https://a.example/f | | startOver
+    FILE | http://b.example/f | digest | append
+    FILE | http://b.example/f | digest etag="v2" | append
+    FILE | http://b.example/f | whole digest | askUnconditional
+    FILE | http://b.example/f | whole digest size=90 | replace, kept
+    FILE | FILE | whole digest etag="v2" | replace, dropped
+    FILE | FILE | digest etag="v2" | startOver
+    FILE | http://b.example/f | whole digest alone | replace, kept
+    FILE | http://b.example/f | digest etag="v2" alone | startOver
+    FILE | http://b.example/f | whole | replace, kept
+    FILE | FILE?sig=2 | whole | replace, dropped
+    none | http://b.example/f | | append
+    """, columns: 4)
+
+  @Test(arguments: places)
+  func resources(row: [String]) throws {
+    let places = row[..<2].map { $0.replacing("FILE", with: Self.file) }
+    let facts = settings(row[2])
+    let (isDated, hasDigest) = (facts["dated"] != nil, facts["digest"] != nil)
+    let before: URLParts? = try places[0] == "none" ? nil : URLParts(places[0])
     let version = RemoteVersion(
-      mirror: 1, size: 100, etag: place.isDated ? nil : "\"v1\"", modified: place.isDated ? VerdictCase.earlier : nil,
-      resource: resource)
+      mirror: 1, size: 100, etag: isDated ? nil : "\"v1\"", modified: isDated ? VerdictCase.earlier : nil,
+      resource: before.map { Resource(place: $0.redacted, query: $0.query) })
     var request = JobRequest()
-    if place.hasDigest { request.expected.digests = Digests(Digest(Checksum())) }
-    let plan = ResumePlan.decide(length: 50, version: version, mirror: 1, hasDigest: place.hasDigest)
-    let validator = place.isDated ? "last-modified: \(VerdictCase.earlier)" : "etag: \(place.etag)"
-    let fields =
-      place.status == 206
-      ? ["content-range: bytes 50-99/100", validator] : ["content-length: \(place.size)", validator]
+    if hasDigest { request.expected.digests = Digests(Digest(Checksum())) }
+    let plan = ResumePlan.decide(length: 50, version: version, mirror: 1, hasDigest: hasDigest)
+    let validator = isDated ? "last-modified: \(VerdictCase.earlier)" : "etag: \(facts["etag"] ?? "\"v1\"")"
+    let answer =
+      try facts["whole"] == nil
+      ? response(206, ["content-range: bytes 50-99/100", validator], url: places[1])
+      : response(200, ["content-length: \(facts["size"] ?? "100")", validator], url: places[1])
     let verdict = try judge(
-      response(place.status, fields, url: place.now), plan: plan, version: version, mirror: 1, request: request,
-      isAlone: place.isAlone)
-    #expect(label(verdict) == place.verdict)
+      answer, plan: plan, version: version, mirror: 1, request: request, isAlone: facts["alone"] != nil)
+    #expect(label(verdict) == row[3])
   }
 
   /// A page of another kind is believed when it comes again in a later attempt, but never against what the job
@@ -165,10 +160,7 @@ import Testing
         response(200, fields), plan: plan, version: version, mirror: 1, request: request, answers: answers)
     }
     func seen(_ fields: [String]) throws -> Journal.Answers {
-      guard case .fail(let failure) = try judge(fields, Journal.Answers()) else {
-        Issue.record("taken at once")
-        return Journal.Answers()
-      }
+      let failure = try judge(fields, Journal.Answers()).failure()
       #expect(failure.code == .otherKind && failure.failureClass == .temporary)
       return Journal.Answers(otherKind: failure.found)
     }
@@ -213,37 +205,19 @@ import Testing
   ) throws {
     let verdict = try judge(
       response(status, [], url: url), plan: .fresh, version: nil, mirror: 1, request: JobRequest(), asked: Self.file,
-      dataLength: UInt64(dataLength),
-      answers: Journal.Answers(refusals: refusals))
-    guard case .fail(let failure) = verdict else {
-      Issue.record("\(verdict)")
-      return
-    }
+      dataLength: UInt64(dataLength), answers: Journal.Answers(refusals: refusals))
+    let failure = try verdict.failure()
     #expect(failure.failureClass == expected && failure.label == "http-\(status)")
   }
 
-  @Test(arguments: [("120", 120), ("0", 0), (VerdictCase.date, 60), ("soon", nil), ("-1", nil)] as [(String, Int?)])
-  func retryAfter(field: String, seconds: Int?) throws {
-    let now = try #require(Timestamp("2026-11-21T11:59:00Z")).seconds
-    let verdict = try judge(
-      response(503, ["retry-after: \(field)"], now: now), plan: .fresh, version: nil, mirror: 1, request: JobRequest())
-    guard case .fail(let failure) = verdict else {
-      Issue.record("\(verdict)")
-      return
-    }
-    #expect(failure.retryAfter == seconds && failure.label == "http-503")
-  }
-
-  private func response(
-    _ status: Int, _ fields: [String], url: String = file, now: Int64 = 1_795_262_400
-  ) throws -> Response {
+  private func response(_ status: Int, _ fields: [String], url: String = file) throws -> Response {
     let head = ResponseHead(
       status: status,
       fields: fields.map { field in
         let colon = field.firstIndex(of: ":") ?? field.endIndex
         return (String(field[..<colon]), String(field[colon...].dropFirst(2)))
       })
-    return Response(head, from: try URLParts(url), now: now)
+    return Response(head, from: try URLParts(url), now: 1_795_262_400)
   }
 
   private func judge(

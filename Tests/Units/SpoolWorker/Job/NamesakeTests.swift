@@ -16,7 +16,7 @@ import Transfer
     try fixture.drop("http://127.0.0.1:9/a\n", as: "a")
     let claim = try fixture.claim("a")
     // While this job waited for its hook, another worker claimed a second one, and was stopped.
-    try writeFile(fixture.files.path("partial/a"), Array("http://127.0.0.1:9/other\n".utf8))
+    try fixture.write("partial/a", "http://127.0.0.1:9/other\n")
     try writeFile(fixture.files.path("partial/a.part"), [1, 2, 3])
     let plan = try JobPlan(claim.text.request, protocols: [.http])
     let environment = try JobEnvironment(fixture.spool, WorkerOptions()) { _ in }
@@ -24,6 +24,6 @@ import Transfer
     data.leaveSpace()
     try data.part.close()
     #expect(claim.job.display == "a~2" && data.part.length == 0)
-    #expect(try readFile(fixture.files.path("partial/a.part")) == [1, 2, 3])
+    #expect(try fixture.bytes("partial/a.part") == [1, 2, 3])
   }
 }

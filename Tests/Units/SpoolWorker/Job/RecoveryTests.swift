@@ -11,120 +11,75 @@ import Testing
   private static let interrupted = "interrupted: 2026-11-21T03:00:01Z attempt=1 at=600 crc32=00000006"
   private static let goesOn = "response: mirror=1 at=600 part=7 size=1000 etag=\"\\\"v1\\\"\""
 
-  struct Row: Sendable, CustomTestStringConvertible {
-    let name: String
-    var lines = [started, response, checkpoint]
-    var length: UInt64 = 700
-    var inode: UInt64 = 7
-    var host = "alpha"
-    var boot = "b1"
-    var isTakenOver = false
-    /// Made by this attempt.
-    var isNew = false
-    /// Another host of the same name.
-    var isNamesake = false
-    /// Trusted length; 0: nothing.
-    let trusted: UInt64
-    /// Where the checksum goes on from.
-    var from: UInt64 = 0
-    var needsNewInode = false
-    var verifies = false
-    var rewrites = false
-    /// The mark that the data has to agree with; 0: none.
-    var confirms: UInt64 = 0
-    var testDescription: String { name }
-  }
+  private static let lines: [String: String] = [
+    "begun": "\(started)\n\(response)", "started": started, "response": response, "checkpoint": checkpoint,
+    "interrupted": interrupted, "resumed": "\(interrupted)\n\(goesOn)",
+    "started-unknown": started.replacing("b1", with: "unknown"),
+    "started-beta": started.replacing("alpha", with: "beta"), "new-version": "response: mirror=1 at=0 part=7 size=9",
+    "failed-io": "failed: 2026-11-21T03:00:01Z attempt=1 code=io at=700 crc32=00000007",
+    "mismatch": "failed: 2026-11-21T03:00:01Z attempt=1 code=mismatch-crc32 at=0",
+  ]
 
-  @Test(arguments: [
-    Row(name: "a dead process lost nothing", trusted: 700, from: 400),
-    Row(
-      name: "a newer soft mark", lines: [started, response, checkpoint, interrupted, goesOn], trusted: 700, from: 400,
-      confirms: 600),
-    Row(
-      name: "what the last attempt could not cut off is no data", lines: [started, response, checkpoint, interrupted],
-      trusted: 600, from: 400, confirms: 600),
-    Row(name: "a soft mark alone", lines: [started, response, interrupted, goesOn], trusted: 700, confirms: 600),
-    Row(name: "no marks", lines: [started, response], trusted: 700, from: 0),
-    Row(name: "exactly the checkpoint", length: 400, trusted: 400, from: 400),
-    Row(name: "a dead process heard of a failed fsync", isTakenOver: true, trusted: 700, from: 400, rewrites: true),
-    Row(
-      name: "and soft marks tell what was written", lines: [started, response, checkpoint, interrupted, goesOn],
-      isTakenOver: true, trusted: 700, from: 400, rewrites: true, confirms: 600),
-    Row(
-      name: "a take-over after a reboot: only what is durable", boot: "b2", isTakenOver: true, trusted: 400, from: 400),
-    Row(
-      name: "a take-over from another host: in a new inode anyway", host: "beta", isTakenOver: true, trusted: 400,
-      from: 400, needsNewInode: true, verifies: true),
-    Row(
-      name: "a take-over from another host of this name", boot: "b2", isTakenOver: true, isNamesake: true, trusted: 400,
-      from: 400, needsNewInode: true, verifies: true),
-    Row(name: "another host of this name recorded its end", boot: "b2", isNamesake: true, trusted: 400, from: 400),
-    Row(name: "another boot: the length lies", boot: "b2", trusted: 400, from: 400),
-    Row(
-      name: "another boot, soft marks are no promise", lines: [started, response, checkpoint, interrupted, goesOn],
-      boot: "b2", trusted: 400, from: 400),
-    Row(name: "another boot, no checkpoint", lines: [started, response, interrupted, goesOn], boot: "b2", trusted: 0),
-    Row(
-      name: "the boot is not known", lines: [started.replacing("b1", with: "unknown"), response, checkpoint],
-      boot: "unknown", trusted: 400, from: 400),
-    Row(name: "another host", host: "beta", trusted: 400, from: 400, needsNewInode: true, verifies: true),
-    Row(
-      name: "another host may be about to write, no data yet", lines: [started], length: 0, host: "beta", trusted: 0,
-      needsNewInode: true),
-    Row(
-      name: "another host of the same boot id", lines: [started, response, checkpoint, interrupted, goesOn],
-      host: "beta", trusted: 400, from: 400, needsNewInode: true, verifies: true),
-    Row(name: "no data", length: 0, isNew: true, trusted: 0),
-    Row(
-      name: "no data, no journal, but another may have it open", lines: [], length: 0, isTakenOver: true, trusted: 0,
-      needsNewInode: true),
-    Row(
-      name: "no data yet in another inode", lines: [started, response], length: 0, inode: 8, trusted: 0,
-      needsNewInode: true),
-    Row(name: "no data yet in its own inode", lines: [started, response], length: 0, trusted: 0),
-    Row(name: "no response: whose data is it?", lines: [started], trusted: 0, needsNewInode: true),
-    Row(name: "no start: whose journal is it?", lines: [response, checkpoint], trusted: 0),
-    Row(name: "shorter than what was durable", length: 399, trusted: 0),
-    Row(
-      name: "shorter than the soft mark", lines: [started, response, checkpoint, interrupted, goesOn], length: 500,
-      trusted: 500, from: 400),
-    Row(
-      name: "another inode, by the last mark", lines: [started, response, checkpoint, interrupted, goesOn], inode: 8,
-      trusted: 600, from: 600, needsNewInode: true, verifies: true),
-    Row(
-      name: "another inode after a reboot", inode: 8, boot: "b2", trusted: 400, from: 400, needsNewInode: true,
-      verifies: true),
-    Row(name: "another inode, no mark", lines: [started, response], inode: 8, trusted: 0, needsNewInode: true),
-    Row(
-      name: "a failed fsync",
-      lines: [started, response, checkpoint, "failed: 2026-11-21T03:00:01Z attempt=1 code=io at=700 crc32=00000007"],
-      trusted: 400, from: 400, needsNewInode: true),
-    Row(
-      name: "a mismatch",
-      lines: [started, response, checkpoint, "failed: 2026-11-21T03:00:01Z attempt=1 code=mismatch-crc32 at=0"],
-      trusted: 0, needsNewInode: true),
-    Row(
-      name: "a new version since", lines: [started, response, checkpoint, "response: mirror=1 at=0 part=7 size=9"],
-      boot: "b2", trusted: 0),
-    Row(
-      name: "the last worker counts", lines: [started, response, checkpoint, started.replacing("alpha", with: "beta")],
-      trusted: 400, from: 400, needsNewInode: true, verifies: true),
-  ])
-  func decide(_ row: Row) {
-    let bytes = Array("https://h/a\n\(row.lines.map { $0 + "\n" }.joined())".utf8)
-    let journal = bytes.withUnsafeBytes { JobText($0) }.journal
+  /// Cases: the lines of the journal; what is found (`new` is made by this attempt, `namesake` another host of the same
+  /// name); how much is trusted; from where the checksum goes on, which mark the data has to agree with, and the rest.
+  private static let cases = tableRows(
+    """
+    a dead process lost nothing | begun checkpoint | | 700 | from=400
+    a newer soft mark | begun checkpoint resumed | | 700 | from=400 confirms=600
+    what the last attempt could not cut off is no data | begun checkpoint interrupted | | 600 | from=400 confirms=600
+    a soft mark alone | begun resumed | | 700 | confirms=600
+    no marks | begun | | 700 |
+    exactly the checkpoint | begun checkpoint | length=400 | 400 | from=400
+    a dead process heard of a failed fsync | begun checkpoint | taken-over | 700 | from=400 rewrites
+    soft marks tell what was written | begun checkpoint resumed | taken-over | 700 | from=400 rewrites confirms=600
+    a take-over after a reboot: only what is durable | begun checkpoint | boot=b2 taken-over | 400 | from=400
+    taken over from another host | begun checkpoint | host=beta taken-over | 400 | from=400 new-inode verifies
+    taken over from a namesake | begun checkpoint | boot=b2 taken-over namesake | 400 | from=400 new-inode verifies
+    another host of this name recorded its end | begun checkpoint | boot=b2 namesake | 400 | from=400
+    another boot: the length lies | begun checkpoint | boot=b2 | 400 | from=400
+    another boot, soft marks are no promise | begun checkpoint resumed | boot=b2 | 400 | from=400
+    another boot, no checkpoint | begun resumed | boot=b2 | 0 |
+    the boot is not known | started-unknown response checkpoint | boot=unknown | 400 | from=400
+    another host | begun checkpoint | host=beta | 400 | from=400 new-inode verifies
+    another host may be about to write, no data yet | started | length=0 host=beta | 0 | new-inode
+    another host of the same boot id | begun checkpoint resumed | host=beta | 400 | from=400 new-inode verifies
+    no data | begun checkpoint | length=0 new | 0 |
+    no data, no journal, but another may have it open | | length=0 taken-over | 0 | new-inode
+    no data yet in another inode | begun | length=0 other-inode | 0 | new-inode
+    no data yet in its own inode | begun | length=0 | 0 |
+    no response: whose data is it? | started | | 0 | new-inode
+    no start: whose journal is it? | response checkpoint | | 0 |
+    shorter than what was durable | begun checkpoint | length=399 | 0 |
+    shorter than the soft mark | begun checkpoint resumed | length=500 | 500 | from=400
+    another inode, by the last mark | begun checkpoint resumed | other-inode | 600 | from=600 new-inode verifies
+    another inode after a reboot | begun checkpoint | other-inode boot=b2 | 400 | from=400 new-inode verifies
+    another inode, no mark | begun | other-inode | 0 | new-inode
+    a failed fsync | begun checkpoint failed-io | | 400 | from=400 new-inode
+    a mismatch | begun checkpoint mismatch | | 0 | new-inode
+    a new version since | begun checkpoint new-version | boot=b2 | 0 |
+    the last worker counts | begun checkpoint started-beta | | 400 | from=400 new-inode verifies
+    """, columns: 5)
+
+  @Test(arguments: cases)
+  func decide(row: [String]) throws {
+    let lines = try row[1].split(separator: " ").map { try #require(Self.lines[String($0)]) + "\n" }
+    let (found, decided) = (settings(row[2]), settings(row[4]))
+    let (trusted, from) = (UInt64(row[3]) ?? 0, UInt64(decided["from"] ?? "") ?? 0)
+    let host = found["host"] ?? "alpha"
     let recovery = Recovery.decide(
-      length: row.length, inode: row.inode, isNew: row.isNew, journal: journal, host: row.host, boot: row.boot,
-      isTakenOver: row.isTakenOver, sharesLocks: row.host == "alpha" && !row.isNamesake)
-    #expect(recovery.rewritesFrom == (row.rewrites ? row.from : nil))
-    #expect(recovery.length == row.trusted)
-    #expect(recovery.from.offset == row.from)
-    #expect(recovery.from.digests[.crc32] == Digest(Checksum(value: UInt32(row.from / 100))), "the mark's own checksum")
-    #expect(recovery.needsNewInode == row.needsNewInode)
-    #expect(recovery.confirmation?.offset ?? 0 == row.confirms)
-    #expect(recovery.confirmation == nil || recovery.durable == row.from)
-    #expect(recovery.verifies == (row.verifies ? recovery.from : nil))
-    if row.trusted == 0 { #expect(recovery.from == Mark.zero) }
+      length: UInt64(found["length"] ?? "") ?? 700, inode: found["other-inode"] == nil ? 7 : 8,
+      isNew: found["new"] != nil, journal: parsed("https://h/a\n\(lines.joined())").journal, host: host,
+      boot: found["boot"] ?? "b1", isTakenOver: found["taken-over"] != nil,
+      sharesLocks: host == "alpha" && found["namesake"] == nil)
+    #expect(recovery.rewritesFrom == (decided["rewrites"] == nil ? nil : from))
+    #expect(recovery.length == trusted && recovery.from.offset == from)
+    #expect(recovery.from.digests[.crc32] == Digest(Checksum(value: UInt32(from / 100))), "the mark's own checksum")
+    #expect(recovery.needsNewInode == (decided["new-inode"] != nil))
+    let confirms = UInt64(decided["confirms"] ?? "") ?? 0
+    #expect(recovery.confirmation?.offset ?? 0 == confirms)
+    #expect(recovery.confirmation == nil || recovery.durable == from)
+    #expect(recovery.verifies == (decided["verifies"] == nil ? nil : recovery.from))
+    if trusted == 0 { #expect(recovery.from == Mark.zero) }
   }
 
   /// What a mark lacks is read again; how much of the data is trusted does not depend on it.
@@ -143,8 +98,7 @@ import Testing
     let checkpoint = Self.checkpoint + (has.isEmpty ? "" : states(400))
     let interrupted = Self.interrupted + (has == "both" ? states(600) : "")
     let lines = [Self.started, Self.response, checkpoint, interrupted, Self.goesOn]
-    let bytes = Array("https://h/a\n\(lines.map { $0 + "\n" }.joined())".utf8)
-    let journal = bytes.withUnsafeBytes { JobText($0) }.journal
+    let journal = parsed("https://h/a\n\(lines.map { $0 + "\n" }.joined())").journal
     func decide(boot: String, isTakenOver: Bool) -> Recovery {
       Recovery.decide(
         length: 700, inode: 7, isNew: false, journal: journal, host: "alpha", boot: boot, isTakenOver: isTakenOver,
@@ -168,8 +122,7 @@ import Testing
         [Self.started, Self.response, Self.checkpoint],
         [Self.started, Self.response, Self.checkpoint, Self.interrupted, Self.goesOn],
       ] {
-        let bytes = Array("https://h/a\n\(lines.map { $0 + "\n" }.joined())".utf8)
-        let journal = bytes.withUnsafeBytes { JobText($0) }.journal
+        let journal = parsed("https://h/a\n\(lines.map { $0 + "\n" }.joined())").journal
         for (host, boot) in [("alpha", "b1"), ("alpha", "b2"), ("beta", "b1"), ("beta", "b2")] {
           for inode in [7, 8] as [UInt64] {
             for isTakenOver in [false, true] {

@@ -57,7 +57,7 @@ import Transfer
     // Another transfer asks what this one still needs.
     _ = environment.space.shortage(of: 1 << 21)
     data.leaveSpace()
-    let file = try readFile(fixture.files.path("partial/a.part"))
+    let file = try fixture.bytes("partial/a.part")
     try data.part.close()
     return Found(
       length: data.part.length, file: file, hasVersion: data.version != nil, writesOfRecovery: ofRecovery,

@@ -30,11 +30,9 @@ import Testing
   private func round(_ disk: Disk, _ directories: [Directory]) throws -> (
     errors: [Flush.Target: SpoolError], fileSystemFailed: Bool
   ) {
-    let files = try TemporarySpool()
-    let spool = try Spool(
-      files.root, owner: WorkerID(host: "alpha", process: 42, tag: 1), boot: "boot", system: System(hook: disk))
+    let fixture = try Fixture(hook: disk)
     return GroupCommit.round(
-      directories.map { spool.flush($0) }, on: [try spool.fileSystem()].compactMap(\.self))
+      directories.map { fixture.spool.flush($0) }, on: [try fixture.spool.fileSystem()].compactMap(\.self))
   }
 
   @Test func oneCallStandsForAll() throws {

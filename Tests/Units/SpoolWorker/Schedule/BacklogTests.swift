@@ -40,16 +40,6 @@ import Testing
     return names
   }
 
-  @Test func oldestFirstWithinAHost() {
-    var backlog = Backlog((0..<50).shuffled().map { candidate("a-\($0)", at: Int64($0)) })
-    var order: [String] = []
-    while let next = next(&backlog, perHost: 1, running: [:]) {
-      order.append(next.candidate.name.display)
-    }
-    #expect(order == (0..<50).map { "a-\($0)" })
-    #expect(backlog.isEmpty)
-  }
-
   @Test func `the oldest first within a second`() {
     var backlog = Backlog(
       (0..<50).shuffled().map {
@@ -93,15 +83,6 @@ import Testing
     #expect(start(&backlog, jobs: 5, perHost: 4, &running) == ["a-1", "b-1", "c-1", "a-2", "b-2"])
   }
 
-  @Test func perHostIsKept() {
-    var backlog = Backlog((0..<20).map { candidate("a-\($0)", at: Int64($0)) })
-    for perHost in [1, 2, 7] {
-      var running = ["a": perHost - 1]
-      #expect(start(&backlog, jobs: 100, perHost: perHost, &running).count == 1)
-      #expect(running == ["a": perHost])
-    }
-  }
-
   /// Malformed jobs need no room anywhere.
   @Test func malformedJobsComeAnyhow() {
     var backlog = Backlog((0..<5).map { candidate("bad-\($0)", at: Int64($0)) } + [candidate("a-1", at: 0)])
@@ -131,24 +112,6 @@ import Testing
     #expect(nextSuspect([:]) == "a-5+2")
     backlog.removeAll { _ in true }
     #expect(backlog.isEmpty && nextSuspect([:]) == nil)
-  }
-
-  @Test func nothingIsLostOrTwice() {
-    var generator = SystemRandomNumberGenerator()
-    let all = (0..<3000).map {
-      candidate("\("abcdef".randomElement(using: &generator) ?? "a")-\($0)", at: Int64.random(in: 0...9))
-    }
-    var backlog = Backlog(all)
-    var running: [String: Int] = [:]
-    var seen: [String] = []
-    while !backlog.isEmpty {
-      let started = start(&backlog, jobs: 8, perHost: 2, &running)
-      seen += started
-      if started.isEmpty { running = [:] }
-      for host in running.keys.shuffled().prefix(2) { running[host]? -= 1 }
-      running = running.filter { $0.value > 0 }
-    }
-    #expect(seen.count == 3000 && Set(seen).count == 3000)
   }
 }
 

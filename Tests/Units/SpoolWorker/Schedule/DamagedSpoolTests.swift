@@ -19,17 +19,16 @@ import Transfer
   @Test(
     arguments: [
       (.read, "new/x", .ioError), (.open, "new/x", .ioError), (.stat, "new/x", .ioError),
-      (.read, "partial/x", .ioError),
-      (.stat, "partial/x.part", .ioError), (.read, "new/x", Errno(rawValue: EBADMSG)),
+      (.read, "partial/x", .ioError), (.stat, "partial/x.part", .ioError), (.read, "new/x", Errno(rawValue: EBADMSG)),
       (.open, "new/x", Errno(rawValue: EUCLEAN)), (.rename, "new/x cur/", .fileNameTooLong),
     ] as [(Call.Kind, String, Errno)])
   func `a damaged file is one job's trouble`(kind: Call.Kind, path: String, errno: Errno) throws {
     let fixture = try failing(kind, path, errno)
     let origin: Directory = path == "partial/x" ? .partial : .new
-    try writeFile(fixture.files.path("\(origin)/x"), Array(text.utf8))
+    try fixture.write("\(origin)/x", text)
     let now = Timestamp.now() + 100
     guard case .candidate(let candidate) = try SpoolReader(fixture.spool).look(origin, FileName("x"), at: now) else {
-      throw Unexpected(description: "it is not seen")
+      throw Unexpected("it is not seen")
     }
     let outcome = try Claims(fixture.spool).claim(candidate.name, from: origin, now: now)
     #expect(outcome.label.hasPrefix("barred"), "\(outcome.label)")
@@ -44,7 +43,7 @@ import Transfer
     let fixture = try Fixture(
       hook: Probe { $0.kind == kind && $0.path.hasPrefix(path) ? .fail(.ioError) : nil },
       kind: isShared ? FileSystemKind(name: "nfs", sharing: .network) : nil)
-    try writeFile(fixture.files.path("new/x"), Array("\(text)requeued: 2026-11-21T12:00:00Z\n".utf8))
+    try fixture.write("new/x", "\(text)requeued: 2026-11-21T12:00:00Z\n")
     try writeFile(fixture.files.path("partial/x.part"), [1])
     #expect(throws: SpoolError.self) { try fixture.outcome("x", secondsLater: 100) }
   }
@@ -53,7 +52,7 @@ import Transfer
   @Test func `an order that cannot be read`() throws {
     let fixture = try failing(.open, "standing/feed", .permissionDenied)
     try #require(mkdir(fixture.files.path("standing"), 0o700) == 0 || errno == EEXIST)
-    try writeFile(fixture.files.path("standing/feed"), Array("\(text)every: 1h\n".utf8))
+    try fixture.write("standing/feed", "\(text)every: 1h\n")
     try setModificationTime(fixture.files.path("standing/feed"), secondsFromNow: 3 * 86_400)
     func isDue(_ modified: Int64) throws -> Bool {
       try Claims(fixture.spool).isDue(FileName("feed"), modified: modified, in: .standing, at: Timestamp.now().seconds)
@@ -67,15 +66,15 @@ import Transfer
   @Test(arguments: ["hold", "failed"])
   func `a directory that is gone is told of`(directory: String) throws {
     let fixture = try Fixture()
-    try writeFile(fixture.files.path("new/x"), Array((directory == "hold" ? text : "no job\n").utf8))
-    try writeFile(fixture.files.path("new/-x"), Array(text.utf8))
+    try fixture.write("new/x", directory == "hold" ? text : "no job\n")
+    try fixture.write("new/-x", text)
     try writeFile(fixture.files.path("partial/x.part"), [1])
     try #require(rmdir(fixture.files.path(directory)) == 0)
     let error = #expect(throws: SpoolError.self) { try fixture.outcome("x", secondsLater: 100) }
     #expect(error?.errno == .noSuchFileOrDirectory && error?.path.hasSuffix("/\(directory)") == true)
-    try #require(mkdir(fixture.files.path(directory), 0o700) == 0)
-    let origin: Directory = fixture.files.names("cur").isEmpty ? .new : .cur
-    let name = fixture.files.names(origin.rawValue).first { $0.hasPrefix("x") } ?? ""
+    try fixture.makeDirectory(directory)
+    let origin: Directory = fixture.names("cur").isEmpty ? .new : .cur
+    let name = fixture.names(origin.rawValue).first { $0.hasPrefix("x") } ?? ""
     let again = try fixture.outcome(name, from: origin, secondsLater: 100)
     #expect(again.label.hasPrefix(directory == "hold" ? "claimed" : "rejected"), "\(again.label)")
   }
@@ -95,7 +94,7 @@ import Transfer
         response: mirror=1 at=0 part=\(inode) size=2000 etag="\\"x\\""
 
         """
-      try writeFile(fixture.files.path("partial/a"), Array("http://127.0.0.1:9/a\n\(journal)".utf8))
+      try fixture.write("partial/a", "http://127.0.0.1:9/a\n\(journal)")
       let claim = try fixture.claim("a", from: .partial, secondsLater: 100)
       var options = WorkerOptions()
       options.network = network
@@ -135,7 +134,7 @@ import Transfer
       let fixture = try Fixture(hook: probe)
       let bytes = [UInt8](repeating: 7, count: 1000)
       try writeFile(fixture.files.path("files/a"), bytes)
-      let inode = try #require(fileStatus(fixture.files.path("files/a"))).st_ino
+      let inode = try #require(fixture.status("files/a")).st_ino
       let (url, sum) = ("http://127.0.0.1:9/a", hex8(independentCRC32(bytes)))
       let start = "worker=\(fixture.spool.owner.text) boot=boot-1 mirror=1 url=\(url)"
       let text = """
@@ -147,7 +146,7 @@ import Transfer
         failed: 2026-11-21T12:00:02Z attempt=1 code=io at=1000 crc32=\(sum) lost=\(isLost ? "yes" : "no")
 
         """
-      try writeFile(fixture.files.path("partial/a"), Array(text.utf8))
+      try fixture.write("partial/a", text)
       let claim = try fixture.claim("a", from: .partial, secondsLater: 100)
       let environment = try JobEnvironment(fixture.spool, WorkerOptions()) { _ in }
       let attempt = Attempt(claim, id: 1, environment, firstURL: nil, checkOrder: { _ in AttemptEnd(.waiting) }) { _ in

@@ -31,7 +31,7 @@ import Testing
     let fixture = try Fixture()
     let now = Timestamp.now()
     func look(_ name: String, secondsAgo: Int64) throws -> String {
-      try writeFile(fixture.files.path("cur/\(name)"), Array("https://h/a\n".utf8))
+      try fixture.write("cur/\(name)", "https://h/a\n")
       try setModificationTime(fixture.files.path("cur/\(name)"), to: Int(now.seconds - secondsAgo))
       switch try SpoolReader(fixture.spool).look(.cur, FileName(name), at: now) {
       case .held(let claim, let end): return "\(claim.name.display) for \(end - now.seconds) s"

@@ -13,14 +13,14 @@ import Testing
     let host = MovedHost()
     host.set(by: -600)
     let fixture = try Host.$current.withValue(host) { try Fixture(kind: .fuse) }
-    try writeFile(fixture.files.path("files/a"), Array("x".utf8))
+    try fixture.write("files/a", "x")
     try fixture.files.drop("a", "https://host/a\nsize: 1\ncrc32: 8cdc1683\n# complete\n")
     let summary = try Host.$current.withValue(host) {
       try WorkerLoop.alone { try await Worker(fixture.spool, WorkerOptions()) { _ in }.runOnce() }
     }
     #expect(summary.done == 1)
     let text = try fixture.text("done/a")
-    let publication = Array(text.utf8).withUnsafeBytes { JobText($0) }.journal.publication
+    let publication = parsed(text).journal.publication
     let receipt = try #require(publication.receiptTime)
     #expect(abs(receipt.seconds - Timestamp.now().seconds) < 300, "\(text)")
   }

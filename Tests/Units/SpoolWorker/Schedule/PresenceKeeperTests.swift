@@ -21,7 +21,7 @@ import Testing
         try setModificationTime(dead, secondsFromNow: -1000)
       }
     }
-    #expect(fixture.files.names("workers") == [fixture.spool.owner.text])
+    #expect(fixture.names("workers") == [fixture.spool.owner.text])
   }
 
   /// It waits as long as it is told. Then it has to have something to do, or it would be told to wait no longer, again
@@ -39,7 +39,7 @@ import Testing
     #expect(due > woken && keeper.isDue(at: due))
     try setModificationTime(fixture.files.path("workers/\(fixture.spool.owner.text)"), to: 1000)
     #expect(!keeper.say(report, in: fixture.spool, at: due))
-    let status = try #require(fileStatus(fixture.files.path("workers/\(fixture.spool.owner.text)")))
+    let status = try #require(fixture.status("workers/\(fixture.spool.owner.text)"))
     #expect(status.st_mtim.tv_sec > 1000, "it has given a sign of life")
   }
 }

@@ -3,6 +3,15 @@ import Testing
 @testable import Spool
 @testable import SpoolWorker
 
+extension Scheduler {
+  /// The job that starts next.
+  mutating func choice(at now: Int64) throws -> Choice {
+    let step = nextStep(at: now)
+    guard case .start(let choice) = step else { throw Unexpected("\(String(describing: step)) instead of a start") }
+    return choice
+  }
+}
+
 /// A spool in memory, a worker that does what the scheduler says, and a clock. Its jobs are named `HOST-NUMBER`, or
 /// `HOST-NUMBER-KIND`: `urgent` for one in `urgent/`, else a priority. The number is also the time of the drop.
 struct SchedulerWorld {

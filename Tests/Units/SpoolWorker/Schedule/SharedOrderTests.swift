@@ -45,7 +45,7 @@ import Testing
     let names = claims.merging(["new/old": 100_000, "partial/due": 50_000]) { $1 }
     var backlog = Backlog()
     for (place, age) in names {
-      try writeFile(fixture.files.path(place), Array("https://h/a\n".utf8))
+      try fixture.write(place, "https://h/a\n")
       try setModificationTime(fixture.files.path(place), secondsFromNow: -age)
       let parts = place.split(separator: "/")
       let directory = try #require(Directory(rawValue: String(parts[0])))

@@ -22,7 +22,7 @@ import Transfer
 
   private func order(_ lines: String = "") -> JobRequest {
     let text = "url: https://feeds.example/pod/feed.xml\nevery: 6h\n\(lines)"
-    return Array(text.utf8).withUnsafeBytes { JobText($0) }.request
+    return parsed(text).request
   }
 
   private func new(_ entries: [FeedEntry], known: [FeedEntry]?, _ lines: String = "") -> NewEntries {
@@ -129,7 +129,7 @@ import Transfer
     let new = NewEntries([entry] + more, from: [list], order: StandingOrder(), known: nil)
     let jobs = OrderJobs(self.order(lines), as: order, new.sharedNames, hosts: ["feeds.example", "feeds.example"])
     let (text, name) = jobs.job(for: file) { existing.contains($0) }
-    let read = Array(text.utf8).withUnsafeBytes { JobText($0) }
+    let read = parsed(text)
     #expect(read.defect == nil && read.request.jobDefect == nil)
     return (read.request, name.display)
   }

@@ -26,7 +26,7 @@ import Testing
         return nil
       })
     let music = try TemporaryDirectory()
-    try #require(mkdir(fixture.files.path("roots"), 0o700) == 0)
+    try fixture.makeDirectory("roots")
     try #require(symlink(music.path, fixture.files.path("roots/music")) == 0)
     try writeFile(root.isEmpty ? fixture.files.path("files/1") : "\(music.path)/1", [1])
     let order = "url: http://127.0.0.1:9/list\nevery: 1h\nfirst: all\n\(root)"
@@ -39,7 +39,7 @@ import Testing
     let outcome = try await OrderDrop(claim, environment, mirrors, signedBy: nil).drop(
       entries, from: mirrors.map(\.parts))
     isOn.turnOff()
-    let texts = try fixture.files.names("new").map { try fixture.text("new/\($0)") }
+    let texts = try fixture.names("new").map { try fixture.text("new/\($0)") }
     return (count.current, outcome.dropped, texts)
   }
 }

@@ -16,9 +16,8 @@ struct NetrcTests {
   @Test(
     arguments: [
       ("machine 127.0.0.1 login bob password bpw", ["Basic Ym9iOmJwdw=="]), ("", [""]),
-      ("machine 127.0.0.1", ["", "Basic Og=="]),
-      ("machine 127.0.0.1 login bob", ["", "Basic Ym9iOg=="]), ("default", ["", "Basic Og=="]),
-      ("machine other.example login bob password bpw", [""]),
+      ("machine 127.0.0.1", ["", "Basic Og=="]), ("machine 127.0.0.1 login bob", ["", "Basic Ym9iOg=="]),
+      ("default", ["", "Basic Og=="]), ("machine other.example login bob password bpw", [""]),
     ])
   func eachHopHasItsOwn(entry: String, allowed: [String]) async throws {
     let hosts = try await TwoHosts()

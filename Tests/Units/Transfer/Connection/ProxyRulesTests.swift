@@ -50,11 +50,15 @@ import Testing
       ("http://user:s3/cret@p:1", "(malformed)"), ("http://", "(malformed)"), ("http://user:s3cret@", "(malformed)"),
       ("http://user:s3cret", "(malformed)"), ("http://user:s3cret%40p:1", "(malformed)"),
       ("http:/user:s3cret@p:1", "(malformed)"), ("user@p:s3cret", "(malformed)"),
-      ("http://user:s3?cret@p", "(malformed)"),
-      ("p\u{1b}[2J:1", "p\\x1b[2J:1"),
+      ("http://user:s3?cret@p", "(malformed)"), ("p\u{1b}[2J:1", "p\\x1b[2J:1"),
     ])
   func `the name tells no secrets`(text: String, name: String) {
     #expect(Proxy(text).name == name)
+  }
+
+  private func failure(of hop: HopFacts, with code: CURLcode) throws -> TransferFailure {
+    guard case .failed(let failure) = outcome(of: hop, with: code) else { throw TestSupportError("no failure") }
+    return failure
   }
 
   /// Neither the host nor the proxy is to blame.
@@ -62,9 +66,7 @@ import Testing
     for errno in [EMFILE, ENOBUFS, EAFNOSUPPORT] {
       var hop = HopFacts(host: "h.example", port: 443, scheme: .https)
       (hop.socketErrno, hop.proxy) = (errno, Proxy("http://p.example:3128"))
-      guard case .failed(let failure) = outcome(of: hop, with: CURLE_COULDNT_CONNECT) else {
-        throw TestSupportError("no failure")
-      }
+      let failure = try failure(of: hop, with: CURLE_COULDNT_CONNECT)
       #expect(failure.code == (errno == EAFNOSUPPORT ? .proxy : .local), "\(failure)")
     }
   }
@@ -76,7 +78,7 @@ import Testing
       var hop = HopFacts(host: "h.example", port: 443, scheme: .https)
       hop.socketErrno = errno
       if code == CURLE_COULDNT_RESOLVE_PROXY { hop.proxy = Proxy("http://p.example:3128") }
-      guard case .failed(let failure) = outcome(of: hop, with: code) else { throw TestSupportError("no failure") }
+      let failure = try failure(of: hop, with: code)
       #expect((failure.code == .local) == (errno != 0), "\(failure)")
     }
     #expect(OpenSockets.lack == 0)
@@ -104,7 +106,7 @@ import Testing
     var hop = HopFacts(host: "h.example", port: 443, scheme: scheme)
     hop.proxy = Proxy("http://user:s3cret@p.example:3128")
     (hop.connectStatus, hop.isProxyConnected, hop.socksError) = (status, isConnected, socks)
-    guard case .failed(let failure) = outcome(of: hop, with: code) else { throw TestSupportError("no failure") }
+    let failure = try failure(of: hop, with: code)
     #expect(failure.code == expected, "\(failure)")
     #expect(expected == .tls || failure.message.contains("p.example:3128"), "\(failure)")
     #expect(!failure.message.contains("s3cret") && !failure.message.contains("user:"))

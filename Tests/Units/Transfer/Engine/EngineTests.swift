@@ -48,26 +48,6 @@ import Testing
     #expect(outcome.isComplete && outcome.body == body, "\(outcome.result)")
   }
 
-  /// A body of 4 s with a byte each 400 ms: slow, but not idle.
-  @Test func slowIsNotIdle() async throws {
-    let server = try ScriptedServer { _, reply in
-      try reply.head("200 OK", ["Content-Length: 10"])
-      try reply.drip([UInt8](repeating: 1, count: 10), piece: 1, milliseconds: 400)
-    }
-    let outcome = await (try Driver()).fetch(server.url("/a")) { $0.idleTimeoutSeconds = 3 }
-    #expect(outcome.isComplete)
-  }
-
-  @Test func totalTimeout() async throws {
-    let server = try ScriptedServer { _, reply in
-      try reply.head("200 OK")
-      while true { try reply.drip([1, 2], piece: 1, milliseconds: 50) }
-    }
-    let outcome = await (try Driver()).fetch(server.url("/a")) { $0.totalTimeoutSeconds = 3 }
-    #expect(outcome.failure?.code == .timeout)
-    #expect(outcome.result.bytesReceived > 0)
-  }
-
   @Test func manyFetchesAtOnce() async throws {
     let body = [UInt8](repeating: 7, count: 1000)
     let server = try ScriptedServer { _, reply in try reply.respond("200 OK", body: body) }
@@ -227,19 +207,6 @@ import Testing
     }
 
     var leastGain: Int { state.withLock { $0.leastGain ?? 0 } }
-  }
-
-  /// What one took too much is paid by those that come after it.
-  @Test func theRateHoldsForSmallBodies() async throws {
-    let server = try ScriptedServer { _, reply in
-      try reply.respond("200 OK", body: [UInt8](repeating: 1, count: 16_000))
-    }
-    let driver = try Driver()
-    await driver.share(100_000)
-    let began = monotonicMilliseconds()
-    for _ in 1...20 { #expect(await driver.fetch(server.url("/x")).isComplete) }
-    // The last one's share is not waited for.
-    #expect(monotonicMilliseconds() - began >= 19 * 160 - 200)
   }
 }
 

@@ -3,7 +3,7 @@ import Testing
 
 @testable import Transfer
 
-/// How a message ends, and how it only seems to.
+/// How a message ends, and how it only seems to. LyingServerTests have more ways.
 @Suite(.timeLimit(.minutes(30))) struct MessageFramingTests {
   private static let payload = (0..<100_000).map { UInt8(truncatingIfNeeded: $0 &* 31) }
 
@@ -15,10 +15,6 @@ import Testing
     var accepted = true
     let script: ScriptedServer.Script
     var testDescription: String { name }
-  }
-
-  private static func chunk(_ bytes: some Collection<UInt8>) -> [UInt8] {
-    Array((String(bytes.count, radix: 16) + "\r\n").utf8) + bytes + Array("\r\n".utf8)
   }
 
   static let answers: [Answer] = [
@@ -37,71 +33,6 @@ import Testing
       try reply.head("200 OK", ["Content-Length: \(payload.count + 1)"])
       try reply.send(payload)
       try reply.reset()
-    },
-    Answer(name: "closed, HTTP/1.0", code: nil) { _, reply in
-      try reply.head("200 OK", version: "HTTP/1.0")
-      try reply.send(payload)
-      try reply.finish()
-    },
-    Answer(name: "reset where the close is the end", code: .cut) { _, reply in
-      try reply.head("200 OK")
-      try reply.send(payload)
-      try reply.reset()
-    },
-    Answer(name: "chunks", code: nil) { _, reply in
-      try reply.head("200 OK", ["Transfer-Encoding: chunked"])
-      try reply.send(chunk(payload.prefix(7)) + chunk(payload.dropFirst(7)))
-      try reply.send("0\r\nX-Trailer: 1\r\n\r\n")
-    },
-    Answer(name: "no last chunk", code: .cut) { _, reply in
-      try reply.head("200 OK", ["Transfer-Encoding: chunked"])
-      try reply.send(chunk(payload))
-      try reply.finish()
-    },
-    Answer(name: "cut within a chunk", code: .cut) { _, reply in
-      try reply.head("200 OK", ["Transfer-Encoding: chunked"])
-      try reply.send(chunk(payload).dropLast(9))
-      try reply.finish()
-    },
-    Answer(name: "no chunk size", code: .badResponse) { _, reply in
-      try reply.head("200 OK", ["Transfer-Encoding: chunked"])
-      try reply.send(chunk(payload))
-      try reply.send("zzz\r\n")
-      try reply.finish()
-    },
-    Answer(name: "contradictory lengths", code: .badResponse, accepted: false) { _, reply in
-      try reply.respond("200 OK", ["Content-Length: 7"], body: payload)
-    },
-    Answer(name: "length beyond 63 bits", code: .badResponse, accepted: false) { _, reply in
-      try reply.head("200 OK", ["Content-Length: 9223372036854775808"])
-      try reply.send(payload)
-      try reply.finish()
-    },
-    Answer(name: "negative length", code: .badResponse, accepted: false) { _, reply in
-      try reply.head("200 OK", ["Content-Length: -1"])
-      try reply.finish()
-    },
-    Answer(name: "no answer", code: .cut, accepted: false) { _, reply in try reply.finish() },
-    Answer(name: "reset instead of an answer", code: .cut, accepted: false) { _, reply in try reply.reset() },
-    Answer(name: "cut within the head", code: .cut, accepted: false) { _, reply in
-      try reply.send("HTTP/1.1 200 OK\r\nA: b\r\n")
-      try reply.finish()
-    },
-    Answer(name: "HTTP/0.9", code: .badResponse, accepted: false) { _, reply in
-      try reply.send("payload without a head")
-      try reply.finish()
-    },
-    Answer(name: "one header line of 300 KiB", code: .badResponse, accepted: false) { _, reply in
-      try reply.head("200 OK", ["X: " + String(repeating: "x", count: 300 * 1024)])
-      try reply.finish()
-    },
-    Answer(name: "300 KiB of header lines", code: .badResponse, accepted: false) { _, reply in
-      try reply.head("200 OK", (0..<300).map { "X-\($0): " + String(repeating: "x", count: 1024) })
-      try reply.finish()
-    },
-    Answer(name: "endless interim responses", code: .badResponse, accepted: false) { _, reply in
-      for _ in 0..<20_000 { try reply.head("100 Continue") }
-      try reply.finish()
     },
     Answer(name: "protocol switch", code: .badResponse, accepted: false) { _, reply in
       try reply.head("101 Switching Protocols", ["Upgrade: x", "Connection: upgrade"])
@@ -136,28 +67,5 @@ import Testing
     #expect(outcome.isComplete)
     #expect(outcome.accepts == [Int(status.prefix(3))])
     #expect(outcome.body.isEmpty)
-  }
-
-  /// With a TLS close the end is authentic, without one it is anybody's guess: a cut (RFC 9112, 9.8).
-  @Test(.enabled("needs openssl and python3") { try await Need.tls.isMet() }, arguments: [true, false])
-  func tlsClose(announced: Bool) async throws {
-    let server = try ScriptedServer { _, reply in
-      try reply.head("200 OK", ["Connection: close"])
-      try reply.send(Self.payload)
-      try reply.finish()
-    }
-    let authority = try await CertificateAuthority()
-    let front = try await TLSFront(to: server, authority: authority, announcesEnd: announced)
-    var network = NetworkOptions()
-    network.authorities = authority.authority
-    let driver = try Driver(.init(network: network))
-    let outcome = await driver.fetch(front.url("/a"))
-    #expect(outcome.body == Self.payload)
-    #expect(outcome.failure?.code == (announced ? nil : .cut))
-
-    let stranger = await (try Driver()).fetch(front.url("/a?token=hunter2"))
-    #expect(stranger.failure?.code == .tls)
-    #expect(stranger.failure?.message.contains("certificate") == true)
-    #expect(stranger.failure?.message.contains("hunter2") == false)
   }
 }

@@ -42,36 +42,6 @@ import Testing
     }
   }
 
-  /// Away and back again: what came back may be another's wish, so the credentials stay away.
-  @Test func dropsCredentialsForGoodOnceTheOriginIsLeft() async throws {
-    let home = try ScriptedServer { request, reply in
-      if request.target != "/back", request.value("authorization") == nil {
-        return try reply.respond("401 Unauthorized", ["WWW-Authenticate: Basic realm=\"x\""], body: [])
-      }
-      guard let other = request.target.split(separator: "/").first, let port = UInt16(other) else {
-        return try reply.respond("200 OK", body: Array("payload".utf8))
-      }
-      try reply.respond(
-        "307 Temporary Redirect", ["Location: http://127.0.0.1:\(port)/away/\(request.value("host") ?? "")"], body: [])
-    }
-    let away = try ScriptedServer { request, reply in
-      let host = request.target.dropFirst("/away/".count)
-      try reply.respond("301 Moved", ["Location: http://eve:pw@\(host)/back"], body: [])
-    }
-    let outcome = await (try Driver()).fetch("http://user:pw@127.0.0.1:\(home.port)/\(away.port)") {
-      $0.headers = ["X-Token: t", "Cookie: c"]
-      $0.rangeStart = 1
-    }
-    #expect(outcome.isComplete)
-    #expect(home.requests.map(\.target) == ["/\(away.port)", "/\(away.port)", "/back"])
-    #expect(home.requests[1].values("authorization") == ["Basic dXNlcjpwdw=="])
-    #expect(home.requests.prefix(2).allSatisfy { $0.values("x-token") == ["t"] })
-    for request in away.requests + home.requests.dropFirst(2) {
-      for name in ["authorization", "x-token", "cookie"] { #expect(request.values(name).isEmpty) }
-      #expect(request.values("range") == ["bytes=1-"])
-    }
-  }
-
   /// What names the browser is for all; the page is for the job's own origin, and its host alone for others.
   @Test func tellsOthersThePagesHostAlone() async throws {
     let away = try ScriptedServer { _, reply in try reply.respond("200 OK", body: []) }
@@ -99,8 +69,7 @@ import Testing
 
   @Test(arguments: [
     "file:///etc/passwd", "ftp://127.0.0.1/a", "gopher://127.0.0.1/a", "scp://127.0.0.1/etc/passwd",
-    "http://127.0.0.1:0/",
-    "http://a b/?hunter2",
+    "http://127.0.0.1:0/", "http://a b/?hunter2",
   ])
   func refusesPlacesThatAreNotTheWeb(location: String) async throws {
     let server = try ScriptedServer { _, reply in try reply.respond("302 Found", ["Location: \(location)"], body: []) }
@@ -118,24 +87,6 @@ import Testing
     }
     let outcome = await (try Driver(.init(protocols: [.http]))).fetch(server.url("/a"))
     #expect(outcome.failure?.code == .redirect)
-  }
-
-  @Test func countsRedirects() async throws {
-    let server = try countdown()
-    let enough = await (try Driver()).fetch(server.url("/20"))
-    #expect(enough.isComplete)
-    let tooMany = await (try Driver()).fetch(server.url("/21"))
-    #expect(tooMany.failure?.code == .redirect)
-    let none = await (try Driver()).fetch(server.url("/1")) { $0.maxRedirects = 0 }
-    #expect(none.failure?.code == .redirect)
-  }
-
-  @Test func withoutLocationItIsTheFinalResponse() async throws {
-    let server = try ScriptedServer { _, reply in try reply.respond("301 Moved", body: Array("x".utf8)) }
-    let outcome = await (try Driver()).fetch(server.url("/a"), accepting: { _ in false })
-    #expect(outcome.isRefused)
-    #expect(outcome.accepts == [301])
-    #expect(outcome.body.isEmpty)
   }
 
   /// The body of a redirect is of no use: neither its size nor its end matters.

@@ -5,21 +5,7 @@ import Testing
 
 /// Servers that keep a client waiting, each in its own way.
 @Suite(.timeLimit(.minutes(10))) struct TimeoutTests {
-  /// Never idle, and never through.
-  @Test func aDripIsAStall() async throws {
-    let server = try ScriptedServer { _, reply in
-      try reply.head("200 OK", ["Content-Length: 1000000"])
-      while true { try reply.drip([1, 2], piece: 1, milliseconds: 50) }
-    }
-    let outcome = await (try Driver()).fetch(server.url("/a")) {
-      $0.floor = RateFloor(bytesPerSecond: 1000, seconds: 1)
-    }
-    #expect(outcome.failure?.code == .stalled)
-    #expect(outcome.failure?.message.hasSuffix(" bytes a second over 1 s, and min-rate is 1000") == true)
-    #expect(outcome.result.bytesReceived > 0)
-  }
-
-  /// So it is if the head is what drips.
+  /// Never idle, and never through: here the head is what drips.
   @Test func aDripOfFieldsIsAStall() async throws {
     let server = try ScriptedServer { _, reply in
       try reply.send("HTTP/1.1 200 OK\r\n")
@@ -58,27 +44,6 @@ import Testing
     #expect(outcome.result.seconds > 2)
   }
 
-  /// The pieces of a file that one connection is asked for, none of which takes a stretch by itself.
-  @Test func slowPiecesAddUp() async throws {
-    let server = try ScriptedServer { _, reply in
-      try reply.head("200 OK", ["Content-Length: 14"])
-      try reply.drip([UInt8](repeating: 1, count: 14), piece: 1, milliseconds: 50)
-    }
-    let driver = try Driver()
-    var pace: Pace?
-    var failure: TransferFailure?
-    var asked = 0
-    while failure == nil, asked < 30 {
-      let outcome = await driver.fetch(server.url("/a")) { [pace] in
-        $0.floor = RateFloor(bytesPerSecond: 1000, seconds: 6)
-        $0.pace = pace
-      }
-      (pace, failure) = (outcome.result.pace, outcome.failure)
-      asked += 1
-    }
-    #expect(asked > 1 && failure?.code == .stalled)
-  }
-
   /// It takes the connection, and then says nothing at all: no TLS is ever spoken.
   @Test func muteBeforeTLS() async throws {
     let server = try ScriptedServer { _, reply in try reply.stall() }
@@ -104,17 +69,19 @@ import Testing
     #expect(server.requests.map(\.connection) == [1, 2])
   }
 
-  /// A job's rate holds over all its requests, however many and small, and not only within each.
-  @Test func theRateHoldsForManyRequestsOfAGroup() async throws {
+  /// A job's rate, and that of all jobs, hold over all requests, however many and small, and not only within each: what
+  /// one took too much is paid by those that come after it.
+  @Test(arguments: [true, false]) func theRateHoldsForManyRequests(isOwn: Bool) async throws {
     let server = try ScriptedServer { _, reply in
       try reply.respond("200 OK", body: [UInt8](repeating: 1, count: 16_000))
     }
     let driver = try Driver()
-    await driver.limit(1, to: 100_000)
+    if isOwn { await driver.limit(1, to: 100_000) } else { await driver.share(100_000) }
     let began = monotonicMilliseconds()
     for _ in 1...20 { #expect(await driver.fetch(server.url("/x")) { $0.group = 1 }.isComplete) }
     // The last one's share is not waited for.
     #expect(monotonicMilliseconds() - began >= 19 * 160 - 200)
+    guard isOwn else { return }
     // What one group owes, 16 seconds by now, is no other's.
     await driver.limit(1, to: 1000)
     #expect(await driver.fetch(server.url("/x")) { $0.group = 1 }.isComplete)

@@ -31,8 +31,7 @@ import Testing
     play(
       [
         .run(0), .bytes(1_000_000, 100), .rate(1000, nil), .rate(2000, nil), .rate(5000, nil), .rate(10_000, 100_000),
-        .rate(11_000, 0),
-        .bytes(50, 11_500), .rate(12_000, 5), .rate(15_000, 5), .rate(25_000, 0),
+        .rate(11_000, 0), .bytes(50, 11_500), .rate(12_000, 5), .rate(15_000, 5), .rate(25_000, 0),
       ], over: 10)
   }
 

@@ -40,12 +40,11 @@ import Testing
     ("file://h/a", "the scheme is not one of http, https, ftp, ftps, sftp"),
     ("http://h:0/", "port is not between 1 and 65535"), ("http://h:65536/", "port is not between 1 and 65535"),
     ("http://h:99999999999999999999/", "port is not between 1 and 65535"),
-    ("http://h:8x/", "port is not between 1 and 65535"),
-    ("http://h:-1/", "port is not between 1 and 65535"), ("http://a,b/", "host name is not valid"),
-    ("http://a\\b/", "host name is not valid"), ("http://%0a/", "host name is not valid"),
-    ("http://[::zz]/", "IPv6 address is not valid"), ("ftp://h/", "the path does not name a file"),
-    ("ftp://h/dir/", "the path does not name a file"), ("ftp://h/a;TYPE=A", "the path does not name a file"),
-    ("http://u:caf%E9@h/", "user name or password is not UTF-8"),
+    ("http://h:8x/", "port is not between 1 and 65535"), ("http://h:-1/", "port is not between 1 and 65535"),
+    ("http://a,b/", "host name is not valid"), ("http://a\\b/", "host name is not valid"),
+    ("http://%0a/", "host name is not valid"), ("http://[::zz]/", "IPv6 address is not valid"),
+    ("ftp://h/", "the path does not name a file"), ("ftp://h/dir/", "the path does not name a file"),
+    ("ftp://h/a;TYPE=A", "the path does not name a file"), ("http://u:caf%E9@h/", "user name or password is not UTF-8"),
   ])
   func problems(text: String, reason: String) {
     #expect(throws: URLProblem(reason: reason)) { try URLParts(text) }
@@ -60,11 +59,9 @@ import Testing
   @Test(
     arguments: [
       ("a.tar", "a.tar"), ("x/a%20b", "a b"), ("gr%C3%BC%C3%9Fe", "grüße"), ("grüße", "grüße"), ("a%2", "a%2"),
-      ("a%zz", "a%zz"), ("%2525", "%25"), ("..a", "..a"), ("a?b=/c", "a"), ("a+b", "a+b"),
-      ("", nil), ("x/", nil), ("%2e", nil), ("%2E%2e", nil), ("a%2Fb", "b"), ("a%2F%CC%81b", "\u{301}b"), ("a%2F", nil),
-      ("https%3A%2F%2Fcdn.example%2Fx.mp3", "x.mp3"), ("a%2F..", nil), ("a%00", nil),
-      ("a%0a", nil),
-      ("a%7f", nil),
+      ("a%zz", "a%zz"), ("%2525", "%25"), ("..a", "..a"), ("a?b=/c", "a"), ("a+b", "a+b"), ("", nil), ("x/", nil),
+      ("%2e", nil), ("%2E%2e", nil), ("a%2Fb", "b"), ("a%2F%CC%81b", "\u{301}b"), ("a%2F", nil),
+      ("https%3A%2F%2Fcdn.example%2Fx.mp3", "x.mp3"), ("a%2F..", nil), ("a%00", nil), ("a%0a", nil), ("a%7f", nil),
       ("a%C2%85", nil), ("caf%e9.pdf", "caf%E9.pdf"), ("%ff%0a", nil),
     ] as [(String, String?)])
   func lastPathSegment(path: String, name: String?) throws {

@@ -149,8 +149,7 @@ import Testing
     (["Digest realm=\"a, Basic b\", qop=auth, Basic realm=x"], ["Digest", "Basic"]),
     (["Digest realm=\"a\\\", NTLM\", nonce=x"], ["Digest"]), (["Digest realm = x, nonce = \"y\""], ["Digest"]),
     (["", ","], []), (["Basic, Basic"], ["Basic"]), (["\u{1b}[2J"], []),
-    (["a, b, c, d, e, f"], ["a", "b", "c", "d", "e"]),
-    ([String(repeating: "x", count: 100)], []),
+    (["a, b, c, d, e, f"], ["a", "b", "c", "d", "e"]), ([String(repeating: "x", count: 100)], []),
   ])
   func schemes(fields: [String], expected: [String]) {
     let head = ResponseHead(status: 401, fields: fields.map { ("www-authenticate", $0) })
