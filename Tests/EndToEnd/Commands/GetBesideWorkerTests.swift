@@ -41,8 +41,7 @@ import Testing
     let claim = try #require(names(in: "\(spool)/cur").first)
     #expect(claim.contains(".\(worker.processID)."), "\(claim)")
     // Whoever only follows can go, and come again.
-    command.send(signal: SIGINT)
-    let left = try await command.result()
+    let left = try await command.stop(SIGINT)
     #expect(left.status == .exited(75), "\(left)")
     #expect(said().contains("a: a worker of the spool goes on with it"), "\(said())")
     #expect(names(in: "\(spool)/cur") == [claim])
@@ -51,8 +50,7 @@ import Testing
     let result = try await next.result()
     #expect(result.status == .exited(0), "\(result)")
     #expect(try bytes("a") == halfwayBody && server.requests(for: "/a").count == 1)
-    worker.send(signal: SIGTERM)
-    _ = try await worker.result()
+    try await worker.stop()
   }
 
   /// Waits until the worker takes what is dropped.
@@ -69,8 +67,7 @@ import Testing
     let result = try await get("--patience", "2s", "http://127.0.0.1:9/a")
     #expect(result.status == .exited(75), "\(result)")
     #expect(names(in: "\(spool)/new").count == 1, "\(result)")
-    worker.send(signal: SIGTERM)
-    _ = try await worker.result()
+    try await worker.stop()
   }
 
   @Test func `a worker that is stopped is not waited for`() async throws {
@@ -96,8 +93,7 @@ import Testing
     try await waitUntil("it follows the other one") {
       ((try? readFile(log)).map { String(decoding: $0, as: UTF8.self) } ?? "").contains("following its progress")
     }
-    first.send(signal: SIGKILL)
-    _ = try await first.result()
+    try await first.stop(SIGKILL)
     gate.open()
     let result = try await second.result()
     #expect(result.status == .exited(0), "\(result)")

@@ -65,8 +65,7 @@ import Testing
     try await waitUntil("it waits for its next attempt") { isWaiting() }
     #expect(try await get(url).status == .exited(0))
     #expect(isWaiting())
-    other.send(signal: SIGTERM)
-    _ = try await other.result()
+    try await other.stop()
     // It does so when nobody runs it.
     #expect(try await get(url).status == .exited(0))
     #expect(fileStatus(spool) == nil)
@@ -371,8 +370,7 @@ import Testing
         fileStatus("\(personal)/partial/\($0)").map { Int($0.st_size) } == halfwayBody.count / 2
       }
     }
-    former.send(signal: SIGINT)
-    _ = try await former.result()
+    try await former.stop(SIGINT)
     gate.open()
     // By one connection: several may come where the server's thread stands still.
     let result = try await get("--connections", "1", server.url("/a"))

@@ -230,8 +230,7 @@ import Testing
     // By one connection: several may come where the server's thread stands still.
     let command = try start(["--timeout", "1h", "--connections", "1", server.url("/a")])
     try await waitUntil("half of it is there") { length == halfwayBody.count / 2 }
-    command.send(signal: signal)
-    let result = try await command.result()
+    let result = try await command.stop(signal)
     gate.open()
     return (server, result)
   }
@@ -276,8 +275,7 @@ import Testing
     #expect(try await get(server.url("/a")).status == .exited(0))
     let command = try start(["--overwrite", "--header", "X-Slow: 1", server.url("/a")])
     try await waitUntil("it is asked for") { server.requests.count == 2 }
-    command.send(signal: signal)
-    _ = try await command.result()
+    try await command.stop(signal)
     gate.open()
     let again = try await get(server.url("/a"))
     #expect(again.status == .exited(0) && server.requests.count == 2, "\(again)")
@@ -306,8 +304,7 @@ import Testing
         return stat("\(files)/\(name)", &status) == 0 && status.st_ino == inode
       }
     }
-    command.send(signal: signal)
-    let result = try await command.result()
+    let result = try await command.stop(signal)
     #expect(result.status == .killed(signal: signal), "\(result)")
     try #require(unlink("\(here)/a") == 0)
     #expect(try await start(arguments).result().status == .exited(0))

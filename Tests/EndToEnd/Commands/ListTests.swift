@@ -236,8 +236,7 @@ import Testing
       for name in spool.names("new") { try #require(unlink(spool.path("new/\(name)")) == 0) }
       let command = try startSpoolrun(["add", "--spool", spool.root, "--from", list])
       try await waitUntil("jobs are dropped") { !self.spool.names("new").isEmpty }
-      command.send(signal: SIGKILL)
-      _ = try await command.result()
+      try await command.stop(SIGKILL)
       dropped = spool.names("new").count
     }
     #expect(dropped > 0 && dropped < unique)

@@ -33,8 +33,7 @@ import Testing
     try spool.drop("a", "# mine\n\nurl: \(server.url("/one/cut?sig=1"))\n\(more)timeout: 1h\n")
     let worker = try startSpoolrun(["--once", spool.root])
     try await waitUntil("half of it") { spool.length("partial/a.part") == Self.half }
-    worker.send(signal: SIGTERM)
-    _ = try await worker.result()
+    try await worker.stop()
     try spool.move("partial/a", "failed/a")
     return spool
   }
@@ -145,8 +144,7 @@ import Testing
     let result = try await url(spool, "-v", "a", server.url("/one/cut?sig=2"))
     #expect(result.status == .exited(0) && result.output.hasSuffix(" -> new/a\n"), "\(result)")
     try await waitUntil("it is done") { spool.places(of: "a") == ["done/a"] }
-    worker.send(signal: SIGTERM)
-    _ = try await worker.result()
+    try await worker.stop()
     #expect(try spool.payload("cut") == payload)
     let rest = payload.count - resumePoint(after: Self.half)
     #expect(try spool.lines("done/a").last { $0.key == "done" }?["bytes-fetched"] == "\(rest)")

@@ -74,8 +74,7 @@ struct SayingTests {
     try await waitUntil("it has its file") { !spool.names("workers").isEmpty }
     let quiet = try await runInTerminal(add).output
     #expect(!quiet.contains("no worker"), "\(quiet)")
-    worker.send(signal: SIGTERM)
-    _ = try await worker.result()
+    try await worker.stop()
   }
 }
 

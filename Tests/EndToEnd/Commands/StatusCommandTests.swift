@@ -103,8 +103,7 @@ import Testing
       pictures,
     ])
     try await waitUntil("two pictures") { try readFile(pictures).count { $0 == 0x0A } >= 2 }
-    command.send(signal: SIGINT)
-    #expect(try await command.result().status == .exited(0))
+    #expect(try await command.stop(SIGINT).status == .exited(0))
     let lines = String(decoding: try readFile(pictures), as: UTF8.self).split(separator: "\n")
     for line in lines { #expect(try object(String(line))["format"] as? Int == 1) }
   }

@@ -43,8 +43,7 @@ struct BarredTests {
       try spool.drop("other\(number)", "\(server.url("/other\(number)"))\n")
       try await waitUntil("it is done") { spool.places(of: "other\(number)") == ["done/other\(number)"] }
     }
-    worker.send(signal: SIGTERM)
-    let result = try await worker.result()
+    let result = try await worker.stop()
     #expect(result.errors.split(separator: "barred").count == 2, "\(result)")
     try flagged.remove()
   }

@@ -18,10 +18,6 @@ import Testing
   private func waitUntilDone(_ name: String) async throws {
     try await waitUntil("\(name) is done") { spool.places(of: name) == ["done/\(name)"] }
   }
-  private func stop(_ worker: RunningCommand) async throws -> CommandResult {
-    worker.send(signal: SIGTERM)
-    return try await worker.result()
-  }
 
   @Test(arguments: [true, false])
   func `jobs wait while it is missing, and go on in the one that is made`(isOwn: Bool) async throws {
@@ -36,7 +32,7 @@ import Testing
     try #require(mkdir(root, 0o700) == 0)
     try await waitUntilDone("b")
     #expect(try readFile("\(root)/b") == Self.body && names(in: root + "-old") == ["a"])
-    let result = try await stop(worker)
+    let result = try await worker.stop()
     #expect(result.status == .exited(0), "\(result)")
     #expect(try !spool.lines("done/b").contains { $0.key == "failed" })
   }

@@ -80,8 +80,7 @@ struct ProxyOutageTests {
     let proxy = try startProxy()
     defer { proxy.send(signal: SIGTERM) }
     try await waitUntil("all are done") { names(in: spool.path("done")).count == Self.jobs }
-    worker.send(signal: SIGTERM)
-    let result = try await worker.result()
+    let result = try await worker.stop()
     #expect(result.exitStatus == 0, "\(result)")
     let lines = result.errors.split(separator: "\n")
     #expect(lines.count == 2 && lines.last?.contains("serves again") == true, "\(lines)")

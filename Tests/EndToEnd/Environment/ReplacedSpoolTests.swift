@@ -22,11 +22,6 @@ import Testing
     #expect(try await spoolrun("init", spool.root).status == .exited(0))
   }
 
-  private func stop(_ worker: RunningCommand) async throws -> CommandResult {
-    worker.send(signal: SIGTERM)
-    return try await worker.result()
-  }
-
   @Test(arguments: ["rm -rf", "mv"])
   func `the worker goes on with the new one`(_ gesture: String) async throws {
     let worker = try startSpoolrun(["--protocols", "http,sftp", spool.root])
@@ -39,7 +34,7 @@ import Testing
       #expect(spool.names("done") == [name] && spool.payloads == [name])
       #expect(try readFile(spool.path("protocols")) == Array("http,sftp\n".utf8), "for whoever adds to it")
     }
-    let result = try await stop(worker)
+    let result = try await worker.stop()
     #expect(result.status == .exited(0), "\(result)")
     #expect(result.errors.split(separator: "spool-replaced").count == 3, "\(result)")
   }
@@ -56,7 +51,7 @@ import Testing
     try await make()
     try await run("b", worker)
     #expect(names(in: "\(old)/partial").sorted() == ["slow", "slow.part"] && names(in: "\(old)/cur") == [])
-    #expect(try await stop(worker).status == .exited(0))
+    #expect(try await worker.stop().status == .exited(0))
     gate.open()
     #expect(try await spoolrun("--once", old).status == .exited(0))
     #expect(try readFile("\(old)/files/a") == halfwayBody)

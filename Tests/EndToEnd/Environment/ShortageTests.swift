@@ -24,7 +24,6 @@ import Testing
     }
     try await allow(1000)
     try await waitUntil("it is done") { worker.isFinished || spool.places(of: "b") == ["done/b"] }
-    worker.send(signal: SIGTERM)
-    #expect(try await worker.result().status == .exited(0) && spool.places(of: "b") == ["done/b"])
+    #expect(try await worker.stop().status == .exited(0) && spool.places(of: "b") == ["done/b"])
   }
 }

@@ -193,8 +193,7 @@ import Testing
     try spool.drop("a", "\(server.url(hook == "failed" ? "/404" : "/a"))\n")
     let worker = try startSpoolrun(["--once", spool.root])
     try await waitUntil("the hook runs") { (try? readFile(spool.path("pid")).last) == 0x0A }
-    worker.send(signal: SIGTERM)
-    let result = try await worker.result()
+    let result = try await worker.stop()
     let pid = try #require(pid_t(String(decoding: try readFile(spool.path("pid")).dropLast(), as: UTF8.self)))
     try await waitUntil("all of it is gone") { try isProcessGroupGone(pid) }
     switch hook {

@@ -38,8 +38,7 @@ import Testing
     // What is written even later goes nowhere.
     try #require(write(keptOpen, "XXXX", 4) == 4)
     #expect(String(decoding: try readFile(spool.path("done/a")), as: UTF8.self) == text)
-    worker.send(signal: SIGTERM)
-    _ = try await worker.result()
+    try await worker.stop()
     return true
   }
 
@@ -93,8 +92,7 @@ import Testing
     #expect(added.status == .exited(0), "\(added)")
     try await waitUntil("it is done") { spool.places(of: "a") == ["done/a"] }
     let time = ContinuousClock.now - began
-    worker.send(signal: SIGTERM)
-    let result = try await worker.result()
+    let result = try await worker.stop()
     #expect(!result.errors.contains(" unfinished "), "it need not settle: \(result)")
     return time
   }
@@ -114,7 +112,6 @@ import Testing
     let result = try await spoolrun("retry", "--spool", other.path, "a")
     #expect(result.status == .exited(0), "\(result)")
     try await waitUntil("it is done") { spool.places(of: "a") == ["done/a"] }
-    worker.send(signal: SIGTERM)
-    _ = try await worker.result()
+    try await worker.stop()
   }
 }

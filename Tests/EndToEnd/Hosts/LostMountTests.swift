@@ -54,8 +54,7 @@ import Testing
     #expect(mounted.status == .exited(0), "\(mounted)")
     defer { try? killServer(of: spool) }
     try await waitUntil("they are done") { spool.places(of: "a") == ["done/a"] && spool.places(of: "b") == ["done/b"] }
-    worker.send(signal: SIGTERM)
-    let result = try await worker.result()
+    let result = try await worker.stop()
     #expect(result.status == .exited(0), "\(result)")
     let text = String(decoding: try readFile(log), as: UTF8.self)
     let events = text.split(separator: "\n").compactMap { $0.split(separator: " ").dropFirst().first }

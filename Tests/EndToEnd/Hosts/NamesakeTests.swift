@@ -39,8 +39,7 @@ import Testing
     defer { worker.send(signal: SIGKILL) }
     try await waitUntil("half of it is there") { spool.length("partial/a.part") == halfwayBody.count / 2 }
     let data = try #require(fileStatus(spool.path("partial/a.part"))).st_ino
-    worker.send(signal: SIGKILL)
-    _ = try await worker.result()
+    try await worker.stop(SIGKILL)
     gate.open()
     let second = try startSpoolrun(["-v", other.directoryPath], prefix: other.pod("worker-0"))
     defer { second.send(signal: SIGKILL) }
@@ -61,8 +60,7 @@ import Testing
     try spool.drop("a", "\(server.url("/a"))\n\(patient)# complete\n")
     let worker = try startSpoolrun(["--once", "--lease", "1h", mount.path])
     try await waitUntil("half of it is there") { spool.length("partial/a.part") == halfwayBody.count / 2 }
-    worker.send(signal: SIGKILL)
-    _ = try await worker.result()
+    try await worker.stop(SIGKILL)
     gate.open()
     let second = try await spoolrun("--once", "-v", mount.path)
     #expect(second.status == .exited(0) && spool.places(of: "a") == ["done/a"], "\(second)")

@@ -39,8 +39,7 @@ import Testing
       }
       #expect(text.hasPrefix("1 running\n") && !text.contains("silent"), "\(place): \(text)")
     }
-    worker.send(signal: SIGKILL)
-    _ = try await worker.result()
+    try await worker.stop(SIGKILL)
     for place in Place.allCases {
       let deadline = ContinuousClock.now + untilItHangs
       while try await !status(mount, place).hasPrefix("1 interrupted\n") {

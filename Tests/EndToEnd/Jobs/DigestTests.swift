@@ -146,8 +146,7 @@ import Testing
     try await waitUntil("a checkpoint") {
       try spool.lines(spool.claim(of: "a")).contains { $0.key == "checkpoint" && $0.words.first == "\(half)" }
     }
-    worker.send(signal: SIGKILL)
-    _ = try await worker.result()
+    try await worker.stop(SIGKILL)
     gate.open()
     let descriptor = open(spool.path("partial/a.part"), O_WRONLY)
     defer { close(descriptor) }
@@ -213,8 +212,7 @@ import Testing
   @Test func carriedOnFromAStop() async throws {
     let sum = try await digest("sha1", halfwayBody)
     let (spool, server, worker, gate) = try await startHalfway("sha1: \(sum)\n")
-    worker.send(signal: SIGTERM)
-    #expect(try await worker.result().status == .exited(75))
+    #expect(try await worker.stop().status == .exited(75))
     gate.open()
     let line = try #require(try spool.lines("partial/a").last { $0.key == "interrupted" })
     #expect(line["states"]?.hasPrefix("sha1/1:") == true)

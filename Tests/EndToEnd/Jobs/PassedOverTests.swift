@@ -32,8 +32,7 @@ import Testing
       try spool.drop("\(number)", "url: \(server.url("/x"))\noutput: \(number)\n")
       try await waitUntil("the next is done") { spool.places(of: "\(number)") == ["done/\(number)"] }
     }
-    worker.send(signal: SIGTERM)
-    let result = try await worker.result()
+    let result = try await worker.stop()
     return result.errors.split(separator: " unfinished ").count - 1
   }
 
@@ -87,7 +86,6 @@ import Testing
     #expect(spool.names("new") == ["a"])
     gate.open()
     try await waitUntil("it is done") { spool.names("files").contains("next") }
-    worker.send(signal: SIGTERM)
-    _ = try await worker.result()
+    try await worker.stop()
   }
 }

@@ -77,8 +77,7 @@ import Testing
     #expect(spool.places(of: "b") == ["new/b"])
     gate.open()
     try await waitUntil("all are at their end") { spool.names("done").count + spool.names("failed").count == 3 }
-    worker.send(signal: SIGTERM)
-    #expect(try await worker.result().status == .exited(isDone ? 0 : 1))
+    #expect(try await worker.stop().status == .exited(isDone ? 0 : 1))
     #expect(spool.places(of: "b") == [isDone ? "done/b" : "failed/b"])
     #expect(server.requests.map(\.target) == ["/x", "/c"], "nothing is fetched twice")
     #expect(try spool.payload("sets/o") == Array("payload\n".utf8))

@@ -12,8 +12,7 @@ import Testing
   func aStopParksTheJob(signal: Int32) async throws {
     let (spool, server, worker, _) = try await startHalfway()
     let before = ContinuousClock.now
-    worker.send(signal: signal)
-    let result = try await worker.result()
+    let result = try await worker.stop(signal)
     #expect(ContinuousClock.now - before < Self.limit)
     #expect(result.status == .exited(75), "\(result)")
     #expect(result.output == "" && result.errors == "", "a stop is no failure: \(result)")
@@ -39,8 +38,7 @@ import Testing
   @Test(.enabled("needs a disk") { try await Need.disk.isMet() })
   func whatTheDiskLostIsFetchedAgain() async throws {
     let (spool, server, worker, gate) = try await startHalfway()
-    worker.send(signal: SIGTERM)
-    #expect(try await worker.result().status == .exited(75))
+    #expect(try await worker.stop().status == .exited(75))
     gate.open()
     // On a busy machine there was time for a checkpoint, and what is on the disk is believed.
     let job = String(decoding: try readFile(spool.path("partial/a")), as: UTF8.self)
@@ -87,8 +85,7 @@ import Testing
     for number in 0..<10 { try spool.drop("job-\(number)", "\(server.url("/\(number)"))\n\(patient)") }
     let worker = try startSpoolrun(["--once", "--jobs", "2", spool.root])
     try await waitUntil("two are under way") { server.requests.count == 2 && spool.names("cur").count == 2 }
-    worker.send(signal: SIGTERM)
-    #expect(try await worker.result().status == .exited(75))
+    #expect(try await worker.stop().status == .exited(75))
     #expect(spool.names("new").count == 8 && spool.names("cur") == [])
     #expect(spool.names("partial").filter { !$0.hasSuffix(".part") }.count == 2)
     #expect(server.requests.count == 2)
@@ -96,8 +93,7 @@ import Testing
 
   @Test func killedAndResumed() async throws {
     let (spool, server, worker, _) = try await startHalfway()
-    worker.send(signal: SIGKILL)
-    #expect(try await worker.result().status == .killed(signal: SIGKILL))
+    #expect(try await worker.stop(SIGKILL).status == .killed(signal: SIGKILL))
     #expect(spool.places(of: "a").first?.hasPrefix("cur/a:") == true)
     #expect(spool.payloads == [])
 
@@ -130,8 +126,7 @@ import Testing
       let length = starts[starts.count - 1] + step
       try await waitUntil("piece \(starts.count)") { spool.length("partial/a.part") == length }
       starts.append(resumePoint(after: length))
-      worker.send(signal: SIGKILL)
-      _ = try await worker.result()
+      try await worker.stop(SIGKILL)
       #expect(spool.places(of: "a").count == 1)
     }
     #expect(try await spoolrun("--once", spool.root).status == .exited(0))

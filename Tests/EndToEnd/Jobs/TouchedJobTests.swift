@@ -22,8 +22,7 @@ import Testing
     }
     try #require(await spoolrun("--once", spool.root).status == .exited(0))
     #expect(spool.names("failed") == [] && spool.names("cur").count == 2)
-    worker.send(signal: SIGTERM)
-    let end = try await worker.result()
+    let end = try await worker.stop()
     #expect(end.status == .exited(75), "\(end)")
     #expect(spool.names("partial") == ["x", "x.part"] && spool.names("standing") == ["o"])
     for path in touched { #expect(try !readFile(path).isEmpty) }

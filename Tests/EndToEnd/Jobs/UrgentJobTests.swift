@@ -48,8 +48,7 @@ import Testing
     }
     gate.open()
     try await waitUntil("all are done") { spool.names("done").count == 42 }
-    worker.send(signal: SIGTERM)
-    _ = try await worker.result()
+    try await worker.stop()
     return server.requests.map(\.target)
   }
 
@@ -66,8 +65,7 @@ import Testing
     try await waitUntil("it is done") { spool.places(of: "x") == ["done/x"] }
     gate.open()
     try await waitUntil("the other goes on") { spool.places(of: "low") == ["done/low"] }
-    worker.send(signal: SIGTERM)
-    let result = try await worker.result()
+    let result = try await worker.stop()
     #expect(result.errors.contains(" parked job=low at=\(halfwayBody.count / 2) reason="), "\(result.errors)")
     let lines = try spool.lines("done/low")
     let again = resumePoint(after: halfwayBody.count / 2)
@@ -114,8 +112,7 @@ import Testing
       guard ContinuousClock.now - began < most else { return false }
     }
     try await waitUntil("the other goes on") { spool.places(of: "low") == ["done/low"] }
-    worker.send(signal: SIGTERM)
-    let parked = try await worker.result().errors.matches(of: /parked job=low at=(\d+)/).compactMap { Int($0.1) }
+    let parked = try await worker.stop().errors.matches(of: /parked job=low at=(\d+)/).compactMap { Int($0.1) }
     if parked.isEmpty { return false }
     for offset in parked {
       let before = server.requests.prefix { $0.rangeStart != offset }
@@ -138,8 +135,7 @@ import Testing
     #expect(spool.names("cur").count == 2)
     gate.open()
     try await waitUntil("all are done") { spool.names("done").count == 5 }
-    worker.send(signal: SIGTERM)
-    _ = try await worker.result()
+    try await worker.stop()
   }
 
   /// A spool of version 0.1 has no `urgent/`. `add` and a worker make it.

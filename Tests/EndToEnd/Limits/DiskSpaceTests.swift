@@ -146,8 +146,7 @@ struct DiskSpaceTests {
     #expect(spool.places(of: "a") == ["new/a"])
     disk.empty()
     try await waitUntil("the large one is done") { spool.places(of: "a") == ["done/a"] }
-    worker.send(signal: SIGTERM)
-    let result = try await worker.result()
+    let result = try await worker.stop()
     #expect(result.status == .exited(0) && result.errors.split(separator: " waits-for-room ").count == 2, "\(result)")
   }
 
@@ -172,8 +171,7 @@ struct DiskSpaceTests {
     #expect(spool.places(of: "b") == ["new/b"])
     #expect(unlink(spool.path(try spool.claim(of: "a"))) == 0)
     try await waitUntil("another has the room") { spool.names("done").count == 2 }
-    worker.send(signal: SIGTERM)
-    _ = try await worker.result()
+    try await worker.stop()
     #expect(spool.names("failed") == [] && spool.names("partial").filter { $0.hasSuffix(".part") } == [])
   }
 

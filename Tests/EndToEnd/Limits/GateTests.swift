@@ -38,8 +38,7 @@ import Testing
     try await waitUntil("the job is done") { spool.places(of: "a") == ["done/a"] }
     // More often where this test has to wait for the processor.
     #expect(try readFile(spool.path("asked")).count >= 2)
-    worker.send(signal: SIGTERM)
-    let result = try await worker.result()
+    let result = try await worker.stop()
     #expect(result.status == .exited(0) && result.errors.split(separator: " gate-closed ").count == 2, "\(result)")
   }
 
@@ -62,8 +61,7 @@ import Testing
       return false
     }
     try spool.drop("last", "url: \(server.url("/x"))\noutput: last\n")
-    worker.send(signal: SIGTERM)
-    #expect(try await worker.result().status == .exited(0))
+    #expect(try await worker.stop().status == .exited(0))
     #expect(spool.places(of: "last") == ["new/last"])
   }
 
@@ -73,8 +71,7 @@ import Testing
     let worker = try startSpoolrun(["--gate", "echo $$ >\(spool.path("gate")); exec sleep 600", spool.root])
     try spool.drop("a", "http://127.0.0.1:9/a\n")
     try await waitUntil("it asks") { (try? readFile(spool.path("gate")))?.last == 0x0A }
-    worker.send(signal: SIGTERM)
-    #expect(try await worker.result().status == .exited(0))
+    #expect(try await worker.stop().status == .exited(0))
     let gate = try #require(pid_t(String(decoding: try readFile(spool.path("gate")), as: UTF8.self).dropLast()))
     #expect(try isProcessGroupGone(gate), "it has ended with the worker")
   }

@@ -82,8 +82,7 @@ import Testing
     let worker = try startSpoolrun(["--once", spool.root])
     try await waitUntil("the late one is done") { spool.places(of: "late") == ["done/late"] }
     #expect(gauge.most <= 4 && gauge.total <= 4, "while none of the busy host's has ended")
-    worker.send(signal: 15)
-    #expect(try await worker.result().status == .exited(75))
+    #expect(try await worker.stop().status == .exited(75))
   }
 
   @Test func connectionsAreReused() async throws {

@@ -34,8 +34,7 @@ import Testing
       worker.send(signal: SIGKILL)
       throw error
     }
-    worker.send(signal: SIGTERM)
-    _ = try await worker.result()
+    try await worker.stop()
   }
 
   /// 1 MiB at 2k a second would take nine minutes. Without the limit it takes an instant.
@@ -76,8 +75,7 @@ import Testing
     try await waitUntil("it has begun") { (scene.length("a") ?? 0) > 0 }
     try writeFile("\(scene.tools)/there", [])
     try await waitUntil("it is done") { scene.isDone("a") }
-    worker.send(signal: SIGTERM)
-    _ = try await worker.result()
+    try await worker.stop()
   }
 
   @Test func aNewLimitHoldsForARunningTransfer() async throws {

@@ -87,8 +87,7 @@ import Testing
     try spool.drop("big", "\(server.url("/big"))\n\(patient)")
     let first = try startSpoolrun([spool.root])
     try await waitUntil("much has come") { fileStatus(spool.path("partial/big.part"))?.st_size == 200_000 }
-    first.send(signal: SIGTERM)
-    _ = try await first.result()
+    try await first.stop()
     let now = try await runTool(["/usr/bin/date", "-u", "+%FT%TZ"]).output.filter { $0 != "\n" }
     mkdir(spool.path("servers"), 0o700)
     let rest = "rests: \(now) failed=\(now) until=\(now) cause=unreachable code=connect failures=1 reason=x"
@@ -100,8 +99,7 @@ import Testing
     #expect(server.requests(for: "/big").count == 2, "the probe is under way")
     gate.open()
     try await waitUntil("both are done") { spool.names("done").count == 2 }
-    worker.send(signal: SIGTERM)
-    _ = try await worker.result()
+    try await worker.stop()
   }
 
   /// Its data is complete, so its server is not asked, and has not answered.

@@ -66,8 +66,7 @@ import Testing
     try spool.drop("a", "\(server.url("/a"))\n")
     let worker = try startSpoolrun(["--once", spool.root])
     try await waitUntil("the first answer broke off") { spool.length("partial/a.part") == 1 }
-    worker.send(signal: SIGTERM)
-    #expect(try await worker.result().status == .exited(75))
+    #expect(try await worker.stop().status == .exited(75))
     #expect(server.requests.count == 1 && spool.places(of: "a") == ["partial/a"])
   }
 }

@@ -78,8 +78,7 @@ struct SeveralUsersTests {
       #expect(fileStatus(spool.path("done/\(name)")).map { Int($0.st_uid) } == worker)
       #expect((fileStatus(spool.path("done/\(name)"))?.st_mode ?? 0) & 0o777 == 0o600)
     }
-    run.send(signal: SIGTERM)
-    #expect(try await run.result().status == .exited(0))
+    #expect(try await run.stop().status == .exited(0))
   }
 
   /// A shell's lines that drop what is no job, or a harmful one.
@@ -141,8 +140,7 @@ struct SeveralUsersTests {
     #expect(
       try await scene.shell(alice, "umask 027; echo '\(server.url("/more"))' >new/more").status == .exited(0))
     try await waitUntil("another honest one is done") { done() == ["alice", "more"] }
-    run.send(signal: SIGTERM)
-    let result = try await run.result()
+    let result = try await run.stop()
     #expect(result.exitStatus == 1, "\(result)")
     #expect(result.errors.contains(" barred job=directory ") && fileStatus(spool.path("new/directory")) != nil)
     for name in judged + ["directory"] {
@@ -175,8 +173,7 @@ struct SeveralUsersTests {
     try await waitUntil("all are judged") {
       spool.names("failed") == ["own", "theirs"] && spool.names("done") == ["job"]
     }
-    run.send(signal: SIGTERM)
-    let result = try await run.result()
+    let result = try await run.stop()
     #expect(!result.errors.contains("0123456789"), "\(result)")
     for (name, old) in before {
       let path = "\(scene.directory.path)/\(name)"

@@ -144,8 +144,7 @@ struct SpoolOwnerTests {
     try await waitUntil("it waits") {
       String(decoding: try readFile(log), as: UTF8.self).contains("that another user can replace") || worker.isFinished
     }
-    worker.send(signal: SIGTERM)
-    _ = try await worker.result()
+    try await worker.stop()
     #expect(names(in: safe) == [] && spool.names("new") == ["b"])
   }
 

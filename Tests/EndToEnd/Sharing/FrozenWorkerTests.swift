@@ -6,8 +6,7 @@ import Testing
 @Suite struct FrozenWorkerTests {
   private func expectTakenOver(_ worker: RunningCommand) async throws -> CommandResult {
     worker.send(signal: SIGCONT)
-    worker.send(signal: SIGTERM)
-    let result = try await worker.result()
+    let result = try await worker.stop()
     #expect(result.status == .exited(0), "\(result)")
     #expect(result.errors.contains(" taken-over job=a at="), "\(result)")
     for event in [" done ", " held ", " cancelled ", " failed ", " parked "] {
@@ -41,8 +40,7 @@ import Testing
     #expect(try spool.lines("done/a").filter { $0.key == "done" }.count == 1)
     for state in ["cur", "partial", "tmp", "failed"] { #expect(spool.names(state) == [], "\(state)") }
     #expect(try spool.lines("done/a").filter { $0["former"] == "frozen" }.count == 1)
-    other.send(signal: SIGTERM)
-    let result = try await other.result()
+    let result = try await other.stop()
     #expect(result.status == .exited(0))
     #expect(!result.errors.contains(" suspected "), "it has not died: \(result)")
   }
@@ -70,8 +68,7 @@ import Testing
   @Test(arguments: [true, false])
   func itsSuccessorsSuccessorHasNewDataAsWell(isNamed: Bool) async throws {
     let (spool, server, worker, gate) = try await startHalfway()
-    worker.send(signal: SIGKILL)
-    _ = try await worker.result()
+    try await worker.stop(SIGKILL)
     gate.open()
     if !isNamed {
       try writeFile(spool.path("tmp/data"), [])
@@ -110,7 +107,6 @@ import Testing
     _ = try await expectTakenOver(frozen)
     #expect(try #require(fileStatus(spool.path("files/a"))).st_ino == published)
     #expect(try readFile(spool.path("done/a")) == receipt)
-    other.send(signal: SIGTERM)
-    #expect(try await other.result().status == .exited(0))
+    #expect(try await other.stop().status == .exited(0))
   }
 }

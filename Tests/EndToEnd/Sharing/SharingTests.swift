@@ -73,8 +73,7 @@ import Testing
   /// - Returns: false, without a judgement, if the machine stood still for longer.
   private func isWaitedFor(within most: Duration) async throws -> Bool {
     let (spool, server, worker, gate) = try await startHalfway()
-    worker.send(signal: SIGKILL)
-    _ = try await worker.result()
+    try await worker.stop(SIGKILL)
     gate.open()
     let lock = open(spool.path("partial/a.part"), O_RDWR | O_CLOEXEC)
     try #require(lock >= 0)
@@ -143,8 +142,7 @@ import Testing
     let other = try await spoolrun("--once", "--lease", "1m", spool.root)
     #expect(other.exitStatus == 78 && other.errors.contains("a lease of 5 s"), "\(other)")
     #expect(try await spoolrun("--once", spool.root).exitStatus == 0)
-    worker.send(signal: SIGTERM)
-    _ = try await worker.result()
+    try await worker.stop()
   }
 
   /// A worker that slept past its lease, on a file system whose locks other hosts don't see: its successor has the

@@ -47,8 +47,7 @@ import Testing
     // It has looked at all jobs then, and claims none of the busy server.
     try await waitUntil("the second one runs what it may") { spool.places(of: "z") == ["done/z"] }
     #expect(busy.requests.count == 2 && spool.names("cur").count == 2)
-    first.send(signal: SIGKILL)
-    _ = try await first.result()
+    try await first.stop(SIGKILL)
     // The lowest limit was that of the first worker.
     try await waitUntil("the second one has the slots") { busy.requests.count == 6 }
     gate.open()

@@ -95,8 +95,7 @@ import Testing
     try await waitUntil("another runs") { running.withLock { $0 == ["/a", "/b", "/c"] } }
     gate.open()
     try await waitUntil("all are done") { spool.names("done").count == 5 }
-    worker.send(signal: SIGTERM)
-    #expect(try await worker.result().status == .exited(0))
+    #expect(try await worker.stop().status == .exited(0))
     #expect(besides.withLock { $0 } == [])
     #expect(server.requests.map(\.target).suffix(2) == ["/suspect", "/late"])
   }
@@ -140,8 +139,7 @@ import Testing
     try await waitUntil("another is done beside it") { spool.payloads == ["a"] }
     gate.open()
     try await waitUntil("it is done") { spool.places(of: "suspect") == ["done/suspect"] }
-    worker.send(signal: SIGTERM)
-    let result = try await worker.result()
+    let result = try await worker.stop()
     #expect(result.status == .exited(0), "\(result)")
     #expect(try spool.lines("done/suspect").map(\.key).suffix(4) == ["cleared", "response", "verified", "done"])
   }

@@ -115,8 +115,7 @@ import Testing
     // machine the next check may be due by now.
     #expect(sent.total < 150 * server.requests(for: "/list").count)
     #expect(["tmp", "partial", "new", "cur", "failed"].allSatisfy { spool.names($0) == [] })
-    worker.send(signal: SIGTERM)
-    #expect(try await worker.result().status == .exited(75), "the order waits")
+    #expect(try await worker.stop().status == .exited(75), "the order waits")
   }
 
   private func feed(_ items: [(id: Int, url: String, day: Int?)]) -> String {

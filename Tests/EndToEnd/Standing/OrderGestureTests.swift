@@ -119,8 +119,7 @@ import Testing
       #expect(running.contains("pod  checking, never checked"), "\(running)")
       #expect(try await command(spool, gesture, "pod").status == .exited(0))
       let before = server.requests.count
-      worker.send(signal: SIGTERM)
-      let result = try await worker.result()
+      let result = try await worker.stop()
       #expect(result.status == .exited(0), "\(result)")
       #expect(spool.places(of: "pod") == (gesture == "hold" ? ["hold/pod"] : []) && spool.names("standing") == [])
       #expect(server.requests.count == before)
@@ -139,8 +138,7 @@ import Testing
     for round in 1...2 {
       let worker = try startSpoolrun([spool.root])
       try await waitUntil("it is looked at") { server.requests.count == round }
-      worker.send(signal: SIGTERM)
-      #expect(try await worker.result().status == .exited(75))
+      #expect(try await worker.stop().status == .exited(75))
       #expect(spool.names("standing") == ["pod"])
       #expect(fileStatus(spool.path("standing/pod"))!.st_mtim.tv_sec <= time(nil))
       #expect(try spool.lines("standing/pod").last?.key == "interrupted")

@@ -20,8 +20,7 @@ import Testing
     try await waitUntil("the check is recorded") {
       (try? spool.lines("standing/pod"))?.contains { $0.key == "checked" && $0["entries"] == "4" } == true
     }
-    worker.send(signal: SIGTERM)
-    let result = try await worker.result()
+    let result = try await worker.stop()
     #expect([.exited(0), .exited(75)].contains(result.status), "\(result)")
     #expect(server.media.sorted() == ["/audio/3.mp3", "/audio/4.mp3", "/audio/5.mp3"])
     let lines = try spool.lines("standing/pod")

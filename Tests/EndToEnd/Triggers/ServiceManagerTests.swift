@@ -16,8 +16,7 @@ import Testing
     // It watches from then on: no pass is due for a minute.
     try scene.spool.drop("slow", scene.server.url("/slow") + "\n")
     try await waitUntil("it says that a job runs") { socket.assignments.contains("STATUS=1 running, 0 waiting") }
-    worker.send(signal: SIGTERM)
-    let result = try await worker.result()
+    let result = try await worker.stop()
     #expect(result.status == .exited(75), "\(result)")
     let told = socket.assignments
     #expect(told.contains("STOPPING=1") && told.last == "STATUS=stopping" && told.count { $0 == "READY=1" } == 1)
@@ -33,8 +32,7 @@ import Testing
     let worker = try startSpoolrun([spool.root], environment: environment)
     try await waitUntil("ten signs of life") { socket.assignments.count { $0 == "WATCHDOG=1" } >= 10 }
     // A process that does not run sends none.
-    worker.send(signal: SIGTERM)
-    #expect(try await worker.result().status == .exited(0))
+    #expect(try await worker.stop().status == .exited(0))
     let other = try startSpoolrun(
       ["--once", spool.root], environment: environment.merging(["WATCHDOG_PID": "1"]) { $1 })
     let before = socket.assignments.count { $0 == "WATCHDOG=1" }
