@@ -93,7 +93,7 @@ import Testing
     try spool.drop("elsewhere", "\(server.url("/a"))\n")
     try spool.drop("b", "http://other/b\n")
     #expect(try await spoolrun("hold", "--spool", spool.root, "b").status == .exited(0))
-    #expect(try await spoolrun("--once", spool.root).status == .exited(0))
+    try await spool.once(exits: 0)
     #expect(spool.names("done") == ["elsewhere"])
     let list = try file(
       "\(server.url("/a"))\n\n\(server.url("/b"))\n\n\(server.url("/c"))\n\n\(server.url("/a"))\noutput: d/a\n")
@@ -196,7 +196,7 @@ import Testing
     let result = try await run(
       ["/bin/bash", "-c", line, "bash", spool.root, server.url("/p")], directory: directory.path)
     #expect(result.output == "2 added\n", "\(result)")
-    #expect(try await spoolrun("--once", spool.root).status == .exited(0))
+    try await spool.once(exits: 0)
     #expect(spool.payloads == ["a", "d/b c"])
     let receipt = try #require(try spool.lines("done/b c").first { $0.key == "verified" })
     #expect(receipt["size"] == "4")

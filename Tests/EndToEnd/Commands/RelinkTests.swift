@@ -111,8 +111,7 @@ import Testing
     let before = server.requests.count
     let changed = try await spoolrun(["url", "--spool", spool.root] + options + ["a", server.url(path)])
     #expect(changed.status == .exited(0), "\(changed)")
-    let result = try await spoolrun("--once", spool.root)
-    #expect(result.status == .exited(0), "\(result)\n\(spool.listing(of: "a"))")
+    try await spool.once(exits: 0)
     let twin = payload.map { $0 ^ 0xFF }
     let right = ["/twin", "/unsized"].contains(path) ? twin : path == "/longer" ? twin + [1] : payload
     #expect(try spool.payload("cut") == right, "no splice")
@@ -160,7 +159,7 @@ import Testing
       mv hold/a new/a
       """
     try await runTool(["/bin/sh", "-euc", recipe], directory: spool.root)
-    #expect(try await spoolrun("--once", spool.root).status == .exited(0))
+    try await spool.once(exits: 0)
     #expect(try spool.payload("cut") == payload)
     let rest = payload.count - resumePoint(after: Self.half)
     #expect(try spool.lines("done/a").last { $0.key == "done" }?["bytes-fetched"] == "\(rest)")

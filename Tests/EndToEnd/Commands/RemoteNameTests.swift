@@ -112,7 +112,7 @@ import Testing
     let spool = try TemporarySpool()
     try spool.drop("a", "url: \(server.url("/x%20y.bin?q"))\noutput: sets/2026/\n")
     try spool.drop("b", "url: \(server.url("/"))\noutput: sets/\n")
-    #expect(try await spoolrun("--once", spool.root).status == .exited(1))
+    try await spool.once(exits: 1)
     #expect(try spool.payload("sets/2026/x y.bin") == Array("payload\n".utf8))
     #expect(try spool.lines("done/a").last?["output"] == "sets/2026/x y.bin")
     let failed = try #require(try spool.lines("failed/b").last)

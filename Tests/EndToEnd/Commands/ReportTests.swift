@@ -16,7 +16,7 @@ import Testing
       try scene.spool.drop(name, "\(url)\noutput: \(name.utf8.count)\n")
     }
     try scene.spool.drop("gone", scene.server.url("/gone") + "\n")
-    #expect(try await scene.spoolrun("--once").status == .exited(1))
+    try await scene.spool.once(exits: 1)
     try scene.spool.drop("waiting", scene.server.url("/x") + "\n")
   }
 

@@ -16,7 +16,7 @@ import Testing
       let lines = digests.isEmpty ? "" : "digests: \(digests)\n"
       try scene.spool.drop("job-\(number)", "\(scene.server.url("/\(number)"))\noutput: \(output)\n\(lines)")
     }
-    #expect(try await scene.spoolrun("--once").status == .exited(0))
+    try await scene.spool.once(exits: 0)
     return scene
   }
 

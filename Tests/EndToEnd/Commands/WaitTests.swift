@@ -13,13 +13,13 @@ import Testing
     for name in ["a", "b"] { try spool.drop(name, server.url("/\(name)") + "\n") }
     try spool.move("new/b", "hold/b")
     let waiting = try wait(spool, "a", "new/b")
-    #expect(try await spoolrun("--once", spool.root).status == .exited(0))
+    try await spool.once(exits: 0)
     #expect(try await wait(spool, "a").result().status == .exited(0))
     // Paused jobs are waited for by their names alone.
     #expect(try await wait(spool, "--all").result().status == .exited(0))
     #expect(kill(waiting.processID, 0) == 0)
     try spool.move("hold/b", "new/b")
-    #expect(try await spoolrun("--once", spool.root).status == .exited(0))
+    try await spool.once(exits: 0)
     let result = try await waiting.result()
     #expect(result.status == .exited(0) && result.output + result.errors == "")
   }
@@ -33,7 +33,7 @@ import Testing
       let time = try await wait(spool, "--timeout", "1s", name).result()
       #expect(time.status == .exited(75) && time.errors.contains("is not done after 1s"), "\(time)")
     }
-    #expect(try await spoolrun("--once", spool.root).status == .exited(0))
+    try await spool.once(exits: 0)
     for name in names { #expect(try await wait(spool, name).result().status == .exited(0), "\(name)") }
     #expect(try await wait(spool, names[0], names[1], "b").result().status == .exited(0))
     let none = try await wait(spool, "sub/seven.bin").result()
@@ -61,7 +61,7 @@ import Testing
     let waiting = try wait(spool, "later", "bad")
     try await isLooking(waiting)
     #expect(try await spoolrun("cancel", "--spool", spool.root, "later").status == .exited(0))
-    #expect(try await spoolrun("--once", spool.root).status == .exited(1))
+    try await spool.once(exits: 1)
     let result = try await waiting.result()
     #expect(result.status == .exited(1), "\(result)")
     #expect(result.errors.contains("bad: was given up: `spoolrun explain --spool \(spool.root) bad` says why"))
@@ -86,7 +86,7 @@ import Testing
     let (spool, server) = (try TemporarySpool(), try simpleServer())
     func drop(_ path: String) throws { try spool.drop("a", "\(server.url(path))\noutput: a\noverwrite: yes\n") }
     try drop("/1")
-    #expect(try await spoolrun("--once", spool.root).status == .exited(0))
+    try await spool.once(exits: 0)
     #expect(try await wait(spool, "a").result().status == .exited(0))
     // It waits, and gets a number when it is done.
     try drop("/2")
@@ -94,7 +94,7 @@ import Testing
     #expect(time.status == .exited(75), "\(time)")
     var waiting = try wait(spool, "a")
     try await isLooking(waiting)
-    #expect(try await spoolrun("--once", spool.root).status == .exited(0))
+    try await spool.once(exits: 0)
     #expect(try await waiting.result().status == .exited(0))
     #expect(spool.names("done") == ["a", "a~2"])
     // It is cancelled.
@@ -108,7 +108,7 @@ import Testing
     try drop("/404")
     waiting = try wait(spool, "a")
     try await isLooking(waiting)
-    #expect(try await spoolrun("--once", spool.root).status == .exited(1))
+    try await spool.once(exits: 1)
     for failed in [waiting, try wait(spool, "a")] {
       let result = try await failed.result()
       #expect(result.status == .exited(1) && result.errors.contains("a: was given up"), "\(result)")
@@ -117,7 +117,7 @@ import Testing
     try drop("/4")
     waiting = try wait(spool, "a")
     try await isLooking(waiting)
-    #expect(try await spoolrun("--once", spool.root).status == .exited(0))
+    try await spool.once(exits: 0)
     #expect(try await waiting.result().status == .exited(0))
     #expect(spool.names("done").count == 3 && spool.names("failed") == ["a"])
   }
@@ -192,7 +192,7 @@ import Testing
     let (spool, server) = (try TemporarySpool(), try simpleServer())
     let url = server.url("/a")
     try spool.drop("a", url + "\n")
-    #expect(try await spoolrun("--once", spool.root).status == .exited(0))
+    try await spool.once(exits: 0)
     try #require(mkdir(spool.path("done/archive"), 0o700) == 0 && mkdir(spool.path("done/archive/2026-11"), 0o700) == 0)
     try spool.move("done/a", "done/archive/2026-11/a")
     #expect(try await wait(spool, "a").result().status == .exited(0))

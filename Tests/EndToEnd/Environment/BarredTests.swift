@@ -54,8 +54,7 @@ struct BarredTests {
     let flagged = try Chattr("+i", spool.path("partial/x.part"))
     try writeFile(spool.path("partial/x"), Array("\(server.url("/x"))\n".utf8))
     try spool.drop("other", "\(server.url("/other"))\n")
-    let result = try await spoolrun("--once", spool.root)
-    #expect(result.status == .exited(75), "\(result)")
+    try await spool.once(exits: 75)
     #expect(try spool.lastFailure("partial/x")["code"] == "io")
     #expect(spool.places(of: "other") == ["done/other"])
     try flagged.remove()
@@ -82,7 +81,7 @@ struct BarredTests {
     #expect(result.status == .exited(1) && result.errors.contains("barred"), "\(result)")
     #expect(spool.places(of: "b") == ["done/b"])
     try flagged.remove()
-    #expect(try await spoolrun("--once", spool.root).status == .exited(0))
+    try await spool.once(exits: 0)
     #expect(try spool.payload("a") == halfwayBody)
   }
 

@@ -15,7 +15,7 @@ struct FullDiskTests {
     #expect(full.status == .exited(75) && full.errors.contains("aaa"), "\(full)")
     #expect(spool.places(of: "aaa") == ["new/aaa"])
     disk.empty()
-    #expect(try await spoolrun("--once", spool.root).status == .exited(1))
+    try await spool.once(exits: 1)
     #expect(spool.places(of: "aaa") == ["failed/aaa"])
   }
 }

@@ -80,8 +80,7 @@ struct LoginTests {
   @Test(arguments: [1, 4]) func thereAndBack(connections: Int) async throws {
     let archive = try await Archive()
     let spool = try archive.spool(netrc: Self.netrc, job: "connections: \(connections)\n")
-    let result = try await spoolrun("--once", "-v", "--chunk-size", "128k", spool.root)
-    #expect(result.exitStatus == 0, "\(result)\n\(spool.listing(of: "a"))")
+    let result = try await spool.once("-v", "--chunk-size", "128k", exits: 0)
     #expect(try spool.payload("file.bin") == archive.body)
     #expect(archive.login.requests.count == 1)
     #expect(archive.data.requests.count > (connections > 1 ? 5 : 2))
@@ -103,8 +102,7 @@ struct LoginTests {
   @Test func theWrongPassword() async throws {
     let archive = try await Archive()
     let spool = try archive.spool(netrc: "machine 127.0.0.1 login alice password wr0ng\n", job: "attempts: 1\n")
-    let result = try await spoolrun("--once", spool.root)
-    #expect(result.exitStatus == 1, "\(result)")
+    let result = try await spool.once(exits: 1)
     #expect(try spool.lastFailure("failed/a")["code"] == "http-401")
     #expect(!"\(result) \(spool.listing(of: "a"))".contains("wr0ng"))
   }
@@ -113,8 +111,7 @@ struct LoginTests {
   @Test func aNetrcThatOthersCanRead() async throws {
     let archive = try await Archive()
     let spool = try archive.spool(netrc: Self.netrc, mode: 0o644)
-    let result = try await spoolrun("--once", spool.root)
-    #expect(result.exitStatus == 0)
+    let result = try await spool.once(exits: 0)
     #expect(
       result.errors.contains("defaults: line 1: netrc: \(spool.root)/netrc can be read by other users: use chmod 600"),
       "\(result)")

@@ -65,7 +65,7 @@ import Testing
   func noneIsAJobs(line: String) async throws {
     let spool = try TemporarySpool()
     try spool.drop("a", "http://127.0.0.1:9/a\n\(line)\n")
-    #expect(try await spoolrun("--once", spool.root).exitStatus == 1)
+    try await spool.once(exits: 1)
     let record = try spool.lastFailure("failed/a")
     #expect(record["code"] == "malformed" && record["line"] == "2", "\(record)")
   }

@@ -59,7 +59,7 @@ import Testing
     let server = try simpleServer()
     let spool = try TemporarySpool()
     try spool.drop("a", "\(server.url("/x"))\n")
-    #expect(try await spoolrun("--once", spool.root).status == .exited(0))
+    try await spool.once(exits: 0)
     #expect(try receipt(spool)["delivered"] == nil && spool.lines("done/a").count { $0.key == "published" } == 0)
   }
 
@@ -72,7 +72,7 @@ import Testing
     }
     let spool = try spool(refusing: true)
     try spool.drop("a", "url: \(server.url("/x"))\noutput: a\nattempts: 2\nexpires: 2099-01-01\n")
-    #expect(try await spoolrun("--once", spool.root).status == .exited(75))
+    try await spool.once(exits: 75)
     try spool.makeDue("a")
     let result = try await spoolrun("--once", spool.root)
     #expect(
@@ -83,11 +83,11 @@ import Testing
     #expect(record["reason"]?.contains("exit status 1: no room there") == true, "\(record)")
     // The second failure is the last: as many as `attempts:`.
     try spool.makeDue("a")
-    #expect(try await spoolrun("--once", spool.root).status == .exited(1))
+    try await spool.once(exits: 1)
     #expect(spool.places(of: "a") == ["failed/a"] && spool.told("delivered").count == 2)
     accept(spool)
     _ = try await spoolrun("retry", "--spool", spool.root, "a")
-    #expect(try await spoolrun("--once", spool.root).status == .exited(0))
+    try await spool.once(exits: 0)
     #expect(server.requests.count == 2 && spool.told("delivered").count == 3, "\(spool.listing(of: "a"))")
     #expect(try receipt(spool)["delivered"] != nil && receipt(spool)["existing"] == nil)
     #expect(spool.names("partial") == [])
@@ -98,7 +98,7 @@ import Testing
     let server = try simpleServer()
     let spool = try spool(refusing: true)
     try spool.drop("a", "url: \(server.url("/x"))\nexpires: 2099-01-01\n")
-    #expect(try await spoolrun("--once", spool.root).status == .exited(75))
+    try await spool.once(exits: 75)
     let text = String(decoding: try readFile(spool.path("partial/a")), as: UTF8.self)
     try writeFile(spool.path("partial/a"), Array(text.replacing("2099-01-01", with: "2020-01-01").utf8))
     for isAccepted in [false, true] {
@@ -108,8 +108,7 @@ import Testing
         try spool.move("partial/a", "new/a")
         accept(spool)
       }
-      let result = try await spoolrun("--once", spool.root)
-      #expect(result.status == .exited(isAccepted ? 0 : 75), "\(result)\n\(spool.listing(of: "a"))")
+      try await spool.once(exits: isAccepted ? 0 : 75)
     }
     #expect(server.requests.count == 1 && spool.told("delivered").count == 3)
   }
@@ -120,7 +119,7 @@ import Testing
     let server = try simpleServer()
     let spool = try spool(refusing: true)
     try spool.drop("a", "url: \(server.url("/x"))\nsize: 8\n")
-    #expect(try await spoolrun("--once", spool.root).status == .exited(75))
+    try await spool.once(exits: 75)
     if options.isEmpty { try writeFile(spool.path("defaults"), Array("signed: required\n".utf8)) }
     accept(spool)
     try spool.makeDue("a")
@@ -223,7 +222,7 @@ import Testing
     }
     if end == "hold" { try spool.move("hold/a", "new/a") }
     #expect(result.errors == "", "it is no failure: \(result)")
-    #expect(try await spoolrun("--once", spool.root).status == .exited(0))
+    try await spool.once(exits: 0)
     #expect(server.requests.count == 1 && spool.told("pids").count == 2, "\(spool.listing(of: "a"))")
     #expect(try receipt(spool)["delivered"] != nil && spool.lines("done/a").count { $0.key == "failed" } == 0)
   }
@@ -237,9 +236,9 @@ import Testing
       test $(wc -l <"$SPOOLRUN_SPOOL/there") -gt 1
       """)
     try spool.drop("a", "\(server.url("/x"))\n")
-    #expect(try await spoolrun("--once", spool.root).status == .exited(75))
+    try await spool.once(exits: 75)
     try spool.makeDue("a")
-    #expect(try await spoolrun("--once", spool.root).status == .exited(0))
+    try await spool.once(exits: 0)
     #expect(server.requests.count == 1 && spool.told("there").count == 2 && spool.payloads == [])
   }
 
@@ -252,7 +251,7 @@ import Testing
       rm "$SPOOLRUN_DIRECTORY/$SPOOLRUN_OUTPUT"
       """)
     try spool.drop("a", "\(server.url("/x"))\n")
-    #expect(try await spoolrun("--once", spool.root).status == .exited(0))
+    try await spool.once(exits: 0)
     try spool.move("done/a", "cur/a:\(try hostName()).1.0000000a")
     if hasData { try spool.move("kept", "partial/a.part") }
     let result = try await spoolrun("--once", spool.root)
@@ -271,7 +270,7 @@ import Testing
       mv "$SPOOLRUN_DIRECTORY/$SPOOLRUN_OUTPUT" "$SPOOLRUN_SPOOL/moved"; exit 1
       """)
     try spool.drop("a", "url: \(server.url("/x"))\noutput: a\n")
-    #expect(try await spoolrun("--once", spool.root).status == .exited(75))
+    try await spool.once(exits: 75)
     switch state {
     case "due": try spool.makeDue("a")
     case "failed":
@@ -294,7 +293,7 @@ import Testing
     let spool = try spool()
     try writeFile(spool.path("files/a"), bytes)
     try spool.drop("a", "url: http://127.0.0.1:9/a\ncrc32: \(hex8(independentCRC32(bytes)))\n")
-    #expect(try await spoolrun("--once", spool.root).status == .exited(0))
+    try await spool.once(exits: 0)
     #expect(try receipt(spool)["existing"] == "yes" && spool.told("delivered") == ["a 8 payload"])
   }
 
@@ -303,7 +302,7 @@ import Testing
     let spool = try spool(refusing: true)
     try writeFile(spool.path("files/a"), bytes)
     try spool.drop("a", "url: http://127.0.0.1:9/a\ncrc32: \(hex8(independentCRC32(bytes)))\n")
-    #expect(try await spoolrun("--once", spool.root).status == .exited(75))
+    try await spool.once(exits: 75)
     _ = try await spoolrun("hold", "--spool", spool.root, "a")
     let text = String(decoding: try readFile(spool.path("hold/a")), as: UTF8.self)
     if !edit.isEmpty { try writeFile(spool.path("hold/a"), Array((edit + text).utf8)) }
@@ -336,7 +335,7 @@ import Testing
     try spool.drop("a", "url: \(url)\noutput: d/a\n")
     try spool.drop("b", "url: \(server.url("/404?secret=1"))\noutput: d/\n")
     try spool.drop("c", "url: \(server.url("/x"))\ncolour: red\n")
-    #expect(try await spoolrun("--once", spool.root).status == .exited(1))
+    try await spool.once(exits: 1)
     let done = spool.told("told-a")
     #expect(done.contains("SPOOLRUN_URL=\(server.url("/a"))") && done.contains { $0.hasPrefix("SPOOLRUN_SECONDS=") })
     let failed = spool.told("told-b")

@@ -23,7 +23,7 @@ import Testing
       .
       """, in: spool)
     for name in ["good", "bad"] { try spool.drop(name, "url: \(server.url("/x"))\noutput: \(name)\n") }
-    #expect(try await spoolrun("--once", spool.root).status == .exited(75))
+    try await spool.once(exits: 75)
     #expect(spool.payloads == ["good"] && spool.places(of: "good") == ["done/good"])
     let record = try spool.lastFailure("partial/bad")
     #expect(record["code"] == "rejected" && record["class"] == "temporary")
@@ -44,7 +44,7 @@ import Testing
     let wish = "output: d/gone\nsize: 9\nsha256: \(sum)\n"
     try spool.drop("gone", "url: \(server.url("/404").replacing("//", with: "//me:s3cret@"))?k=s3cret\n\(wish)")
     try spool.drop("later", "url: \(server.url("/503"))\n")
-    #expect(try await spoolrun("--once", spool.root).status == .exited(1))
+    try await spool.once(exits: 1)
     let done = String(decoding: try readFile(spool.path("told-$(touch x)")), as: UTF8.self)
     for fact in [
       "SPOOLRUN_OUTPUT=d/a", "SPOOLRUN_SIZE=100000", "SPOOLRUN_ATTEMPTS=1", "SPOOLRUN_FETCHED=100000",
@@ -74,7 +74,7 @@ import Testing
     try #require(mkfifo(spool.path("new/pipe"), 0o600) == 0)
     try #require(mkfifo(spool.path("failed/pipe"), 0o600) == 0)
     try spool.drop("worse", "url: nowhere\n")
-    #expect(try await spoolrun("--once", spool.root).status == .exited(1))
+    try await spool.once(exits: 1)
     func told(_ job: String) throws -> [Substring] {
       String(decoding: try readFile(spool.path("told-\(job)")), as: UTF8.self).split(separator: "\n")
     }
@@ -96,7 +96,7 @@ import Testing
     try install("done", "env >\"$SPOOLRUN_SPOOL/told\"", in: spool)
     try writeFile(spool.path("files/a"), payload)
     try spool.drop("a", "url: http://127.0.0.1:9/a\ncrc32: \(hex8(independentCRC32(payload)))\n")
-    #expect(try await spoolrun("--once", spool.root).status == .exited(0))
+    try await spool.once(exits: 0)
     let told = String(decoding: try readFile(spool.path("told")), as: UTF8.self)
     #expect(
       told.contains("SPOOLRUN_SIZE=8\n") && told.contains("SPOOLRUN_CRC32=\(hex8(independentCRC32(payload)))\n"),
@@ -170,13 +170,13 @@ import Testing
     let spool = try TemporarySpool()
     try install("verify", script, in: spool)
     try spool.drop("a", "url: \(server.url("/a"))\nurl: \(server.url("/b"))\n")
-    #expect(try await spoolrun("--once", spool.root).status == .exited(75))
+    try await spool.once(exits: 75)
     let record = try spool.lastFailure("partial/a")
     #expect(record["code"] == "hook" && record["class"] == "temporary" && record["at"] == "8")
     #expect(spool.names("partial").contains("a.part") && spool.names("failed") == [] && spool.payloads == [])
     try install("verify", "exit 0", in: spool)
     try spool.makeDue("a")
-    #expect(try await spoolrun("--once", spool.root).status == .exited(0))
+    try await spool.once(exits: 0)
     #expect(server.requests.count == 1, "it is not fetched again")
     #expect(try spool.payload("a") == Array("payload\n".utf8))
   }
@@ -237,8 +237,7 @@ import Testing
     try install("verify", "cd \"$SPOOLRUN_SPOOL\" || exit 9\n\(script)", in: spool)
     // One attempt: after a mismatch the next one is due in 4 seconds, which may be before a slow run has ended.
     try spool.drop("a", "url: \(server.url("/a"))\nurl: \(server.url("/b"))\nattempts: 1\n")
-    let result = try await spoolrun("--once", spool.root)
-    #expect(result.status == .exited(1), "\(result)")
+    try await spool.once(exits: 1)
     let record = try spool.lastFailure("failed/a")
     #expect(record["code"] == "hook-changed" && record["class"] == "temporary", "\(record)")
     let sum = hex8(independentCRC32(Array("payload\n".utf8)))
@@ -257,7 +256,7 @@ import Testing
     let spool = try TemporarySpool()
     try install("verify", script, in: spool)
     try spool.drop("a", "\(server.url("/a"))\n")
-    #expect(try await spoolrun("--once", spool.root).status == .exited(0))
+    try await spool.once(exits: 0)
     #expect(try spool.payload("a") == Array("payload\n".utf8))
   }
 
@@ -300,8 +299,7 @@ import Testing
     try spool.drop("first", "url: \(server.url(hook == "done" ? "/x" : "/404"))\noutput: first\n")
     try setModificationTime(spool.path("new/first"), secondsFromNow: -100)
     try spool.drop("second", "url: \(server.url("/x"))\noutput: second\n")
-    let result = try await spoolrun("--once", "--jobs", "1", spool.root)
-    #expect(result.status == .exited(hook == "done" ? 0 : 1), "\(result)")
+    try await spool.once("--jobs", "1", exits: hook == "done" ? 0 : 1)
     #expect(spool.payloads.contains("second"))
   }
 }

@@ -29,8 +29,7 @@ import Testing
     let scene = try Scene()
     let sum = try await digest(name, payload)
     try scene.spool.drop("a", "\(scene.server.url("/a"))\n\(name): \(sum.uppercased())\n")
-    let result = try await scene.spoolrun("--once")
-    #expect(result.status == .exited(0), "\(result)")
+    try await scene.spool.once(exits: 0)
     #expect(try verified(scene.spool)[name] == sum && verified(scene.spool)["crc32"] != nil)
     for other in Self.names where other != name && other != "crc32" { #expect(try verified(scene.spool)[other] == nil) }
   }
@@ -84,7 +83,7 @@ import Testing
     let added = try await scene.spoolrun(
       "add", "--sha256", base64, "--connections", connections, scene.server.url("/a"))
     #expect(added.status == .exited(0), "\(added)")
-    #expect(try await scene.spoolrun("--once").status == .exited(0))
+    try await scene.spool.once(exits: 0)
     #expect(try verified(scene.spool)["sha256"] == sum)
     let refused = try await scene.spoolrun("add", "--sha256", sum + "0", scene.server.url("/a"))
     #expect(refused.status == .exited(64) && refused.errors.contains("64 hexadecimal digits"), "\(refused)")
@@ -95,7 +94,7 @@ import Testing
     try writeFile(scene.spool.path("defaults"), Array("digests: sha256 md5\n".utf8))
     try scene.spool.drop("a", "\(scene.server.url("/a"))\n")
     try scene.spool.drop("b", "\(scene.server.url("/b"))\ndigests: sha1\n")
-    #expect(try await scene.spoolrun("--once").status == .exited(0))
+    try await scene.spool.once(exits: 0)
     let (a, b) = (try verified(scene.spool, "a"), try verified(scene.spool, "b"))
     let sums = try await (digest("sha256", payload), digest("md5", payload), digest("sha1", payload))
     #expect(a["sha256"] == sums.0 && a["md5"] == sums.1 && a["sha1"] == nil)
@@ -106,7 +105,7 @@ import Testing
   @Test func verifyChecksEachDigest() async throws {
     let scene = try Scene()
     try scene.spool.drop("a", "\(scene.server.url("/a"))\ndigests: sha256\n")
-    #expect(try await scene.spoolrun("--once").status == .exited(0))
+    try await scene.spool.once(exits: 0)
     let sum = try await digest("sha256", payload)
     let sound = try await scene.spoolrun("verify", "-v")
     #expect(sound.status == .exited(0) && sound.output.contains("sha256=\(sum)"), "\(sound)")
@@ -125,7 +124,7 @@ import Testing
     try writeFile(scene.spool.path("files/b"), payload.reversed())
     let sum = try await digest("sha512", payload)
     for name in ["a", "b"] { try scene.spool.drop(name, "\(scene.server.url("/\(name)"))\nsha512: \(sum)\n") }
-    #expect(try await scene.spoolrun("--once").status == .exited(1))
+    try await scene.spool.once(exits: 1)
     #expect(try scene.spool.lines("done/a").last?["existing"] == "yes" && scene.server.requests.isEmpty)
     #expect(try verified(scene.spool)["sha512"] == sum)
     #expect(try scene.spool.lastFailure("failed/b")["code"] == "output-exists")
@@ -160,8 +159,7 @@ import Testing
   @Test func carriedOnFromTheCheckpoint() async throws {
     let (sha256, sha512) = try await (digest("sha256", halfwayBody), digest("sha512", halfwayBody))
     let (spool, server) = try await killed("sha256: \(sha256)\ndigests: sha512\n")
-    let result = try await spoolrun("--once", spool.root)
-    #expect(result.status == .exited(0), "\(result)\n\(spool.listing(of: "a"))")
+    try await spool.once(exits: 0)
     #expect(server.requests.map(\.rangeStart) == [nil, resumePoint(after: half)])
     let receipt = try verified(spool)
     #expect(receipt["sha256"] == sha256 && receipt["sha512"] == sha512)
@@ -201,7 +199,7 @@ import Testing
       #expect(first.status == .exited(75), "\(first)\n\(spool.listing(of: "a"))")
       #expect(try spool.lastFailure("partial/a")["code"] == "mismatch-sha256")
       try spool.makeDue("a")
-      #expect(try await spoolrun("--once", spool.root).status == .exited(0))
+      try await spool.once(exits: 0)
       #expect(server.requests.map(\.rangeStart) == [nil, resumePoint(after: half), nil])
       #expect(try verified(spool)["sha256"] == sum && spool.payload("a") == halfwayBody)
       return
@@ -216,8 +214,7 @@ import Testing
     gate.open()
     let line = try #require(try spool.lines("partial/a").last { $0.key == "interrupted" })
     #expect(line["states"]?.hasPrefix("sha1/1:") == true)
-    let result = try await spoolrun("--once", spool.root)
-    #expect(result.status == .exited(0), "\(result)\n\(spool.listing(of: "a"))")
+    try await spool.once(exits: 0)
     #expect(server.requests.map(\.rangeStart) == [nil, resumePoint(after: half)])
     #expect(try verified(spool)["sha1"] == sum)
   }

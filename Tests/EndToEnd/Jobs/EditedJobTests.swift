@@ -103,10 +103,10 @@ import Testing
     let scene = try Scene()
     try scene.spool.install("verify", "kill -9 $$")
     try scene.spool.drop("a", "url: \(scene.server.url("/a"))\noverwrite: yes\n")
-    #expect(try await scene.spoolrun("--once").status == .exited(75))
+    try await scene.spool.once(exits: 75)
     try #require(unlink(scene.spool.path("hooks/verify")) == 0)
     try scene.spool.makeDue("a")
-    #expect(try await scene.spoolrun("--once").status == .exited(0))
+    try await scene.spool.once(exits: 0)
     #expect(try scene.spool.payload("a") == payload)
     #expect(scene.server.requests.map(\.rangeStart) == [nil, payload.count - 1])
   }

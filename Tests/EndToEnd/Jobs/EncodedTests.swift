@@ -92,8 +92,7 @@ import Testing
     }
     let spool = try TemporarySpool()
     try spool.drop("a", "url: \(server.url("/data"))\nencoded: decode\n")
-    let result = try await spoolrun("--once", spool.root)
-    #expect(result.status == .exited(0), "\(result)\n\(spool.listing(of: "a"))")
+    try await spool.once(exits: 0)
     #expect(try spool.payload("data") == payload)
     #expect(server.requests.allSatisfy { $0.rangeStart == nil })
   }
@@ -125,7 +124,7 @@ import Testing
     }
     let spool = try TemporarySpool()
     try spool.drop("a", "url: \(server.url("/data"))\nencoded: decode\n")
-    #expect(try await spoolrun("--once", spool.root).status == .exited(1))
+    try await spool.once(exits: 1)
     #expect(try spool.lastFailure("failed/a")["code"] == "encoded" && spool.payloads == [])
   }
 }

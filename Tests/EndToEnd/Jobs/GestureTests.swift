@@ -24,17 +24,17 @@ import Testing
     }
     let spool = try TemporarySpool()
     try spool.drop("a", "\(server.url("/a"))\n")
-    #expect(try await spoolrun("--once", spool.root).status == .exited(75))
+    try await spool.once(exits: 75)
     let due = Int(try #require(fileStatus(spool.path("partial/a"))).st_mtim.tv_sec)
     let record = try spool.lastFailure("partial/a")
     #expect(secondsSinceEpoch(rfc3339: record["retry"] ?? "") == due, "the mtime repeats the record")
     let said = try #require(secondsSinceEpoch(rfc3339: record.words.first ?? ""))
     #expect(due - said == 3600)
-    #expect(try await spoolrun("--once", spool.root).status == .exited(0))
+    try await spool.once(exits: 0)
     #expect(server.requests.count == 1)
 
     try await runTool(["/usr/bin/touch", spool.path("partial/a")])
-    #expect(try await spoolrun("--once", spool.root).status == .exited(0))
+    try await spool.once(exits: 0)
     #expect(server.requests.count == 2 && spool.places(of: "a") == ["done/a"])
     #expect(try spool.lines("done/a").last?["attempts"] == "1", "a server that is busy costs none")
   }
@@ -53,7 +53,7 @@ import Testing
     try await runTool(["/bin/mv", spool.path("cur/a:\(worker)"), spool.path("\(place)/a")])
     try await runTool(["/usr/bin/touch", "-d", "@0", spool.path("\(place)/a")])
     let inode = try #require(fileStatus(spool.path("\(place)/a"))).st_ino
-    #expect(try await spoolrun("--once", spool.root).status == .exited(1))
+    try await spool.once(exits: 1)
     let record = try spool.lastFailure("failed/a")
     #expect(record["code"] == "expired" && record["doubt"] == (isEnded ? nil : "yes"))
     #expect(
@@ -84,11 +84,11 @@ import Testing
     }
     let spool = try TemporarySpool()
     try spool.drop("a", "url: \(server.url("/a"))\nattempts: 1\n")
-    #expect(try await spoolrun("--once", spool.root).status == .exited(1))
+    try await spool.once(exits: 1)
     #expect(spool.places(of: "a") == ["failed/a"] && spool.length("partial/a.part") == half)
 
     try spool.move("failed/a", "new/a")
-    #expect(try await spoolrun("--once", spool.root).status == .exited(0), "\(spool.listing(of: "a"))")
+    try await spool.once(exits: 0)
     #expect(server.requests.map(\.rangeStart) == [nil, resumePoint(after: half), resumePoint(after: half)])
     let lines = try spool.lines("done/a")
     #expect(lines.contains { $0.key == "requeued" })
@@ -107,11 +107,11 @@ import Testing
       #expect(spool.places(of: "a") == ["hold/a"] && spool.length("partial/a.part") == half)
       let line = try #require(try spool.lines("hold/a").last)
       #expect(line.key == "interrupted" && line["at"] == "\(half)")
-      #expect(try await spoolrun("--once", spool.root).status == .exited(0))
+      try await spool.once(exits: 0)
       #expect(server.requests.count == 1, "what is held is left alone")
 
       try spool.move("hold/a", "new/a")
-      #expect(try await spoolrun("--once", spool.root).status == .exited(0))
+      try await spool.once(exits: 0)
       #expect(server.requests.map(\.rangeStart) == [nil, resumePoint(after: half)])
       #expect(try spool.payload("a") == halfwayBody)
     }
@@ -127,7 +127,7 @@ import Testing
       #expect(try await worker.result().status == .exited(0))
       #expect(spool.names("hold") == [name] && spool.names("cur") == [])
       try spool.move("hold/\(name)", "new/\(name)")
-      #expect(try await spoolrun("--once", spool.root).status == .exited(0))
+      try await spool.once(exits: 0)
       #expect(server.requests.map(\.rangeStart) == [nil, resumePoint(after: half)])
       #expect(spool.names("done") == ["a"])
     }
@@ -185,12 +185,12 @@ import Testing
     let server = try simpleServer()
     let spool = try TemporarySpool()
     try spool.drop("a", "url: \(server.url("/a"))\noutput: first\n")
-    #expect(try await spoolrun("--once", spool.root).status == .exited(0))
+    try await spool.once(exits: 0)
     let text = String(decoding: try readFile(spool.path("done/a")), as: UTF8.self)
     try writeFile(spool.path("tmp/a"), Array(text.replacing("output: first", with: "output: second").utf8))
     try spool.move("tmp/a", "new/a")
     #expect(unlink(spool.path("done/a")) == 0)
-    #expect(try await spoolrun("--once", spool.root).status == .exited(0))
+    try await spool.once(exits: 0)
     #expect(spool.payloads == ["first", "second"])
     #expect(try spool.lines("done/a").last?["output"] == "second")
     #expect(try await spoolrun("verify", "--spool", spool.root).status == .exited(0))
@@ -200,12 +200,12 @@ import Testing
     let server = try simpleServer()
     let spool = try TemporarySpool()
     try spool.drop("a", "url: \(server.url("/404"))\noutput: x\n")
-    #expect(try await spoolrun("--once", spool.root).status == .exited(1))
+    try await spool.once(exits: 1)
     let text = String(decoding: try readFile(spool.path("failed/a")), as: UTF8.self)
     try writeFile(spool.path("tmp/a"), Array(text.replacing("/404", with: "/good").utf8))
     try spool.move("tmp/a", "new/a")
     #expect(unlink(spool.path("failed/a")) == 0)
-    #expect(try await spoolrun("--once", spool.root).status == .exited(0), "\(spool.listing(of: "a"))")
+    try await spool.once(exits: 0)
     #expect(spool.payloads == ["x"])
   }
 }

@@ -25,8 +25,7 @@ import Testing
   @Test func `verified data gets its name without another request`() async throws {
     let scene = try Scene()
     try leave(payload, in: scene)
-    let result = try await scene.spoolrun("--once")
-    #expect(result.status == .exited(0), "\(result)")
+    try await scene.spool.once(exits: 0)
     #expect(try scene.spool.payload("o") == payload && scene.server.requests.isEmpty)
   }
 
@@ -43,8 +42,7 @@ import Testing
       #expect(
         try String(decoding: readFile(scene.spool.path("partial/x")), as: UTF8.self).contains("code=mismatch-crc32"))
       try await scene.spoolrun("retry", "x")
-      let second = try await scene.spoolrun("--once")
-      #expect(second.status == .exited(0), "\(second)")
+      try await scene.spool.once(exits: 0)
       #expect(try scene.spool.payload("o") == payload)
       #expect(scene.server.requests.map(\.rangeStart) == [nil])
       return
@@ -58,8 +56,7 @@ import Testing
     try leave(payload, in: scene)
     #expect(link(scene.spool.path("partial/x.part"), scene.spool.path("files/o")) == 0)
     try writeFile(scene.spool.path("files/o"), payload.reversed())
-    let result = try await scene.spoolrun("--once")
-    #expect(result.status == .exited(1), "\(result)")
+    try await scene.spool.once(exits: 1)
     #expect(scene.spool.places(of: "x") == ["failed/x"])
     let text = try String(decoding: readFile(scene.spool.path("failed/x")), as: UTF8.self)
     #expect(text.contains("code=output-exists") && !text.contains("done:"))
@@ -70,8 +67,7 @@ import Testing
     let scene = try Scene()
     let stranger = [UInt8](payload.reversed())
     try leave(stranger, as: "files/o", in: scene)
-    let result = try await scene.spoolrun("--once")
-    #expect(result.status == .exited(1), "\(result)")
+    try await scene.spool.once(exits: 1)
     #expect(scene.spool.places(of: "x") == ["failed/x"] && scene.server.requests.isEmpty)
     #expect(try String(decoding: readFile(scene.spool.path("failed/x")), as: UTF8.self).contains("code=output-exists"))
     #expect(try scene.spool.payload("o") == stranger)
@@ -195,8 +191,7 @@ import Testing
   func `verified data that is older than the file it is to replace is asked for again`(isOlder: Bool) async throws {
     let scene = try Scene()
     try leaveBeside([1], isOlder: isOlder, in: scene)
-    let result = try await scene.spoolrun("--once")
-    #expect(result.status == .exited(0), "\(result)")
+    try await scene.spool.once(exits: 0)
     #expect(try scene.spool.payload("o") == payload)
     #expect(scene.server.requests.map(\.rangeStart) == (isOlder ? [payload.count - 1] : []))
   }

@@ -11,7 +11,7 @@ import Testing
     try spool.drop("a", "url: \(server.url("/a"))\noutput: made/deep/a\nmode: 644\n")
     try spool.drop("b", "url: \(server.url("/b"))\noutput: there/b\nmode: 0775\n")
     try spool.drop("c", "url: \(server.url("/c"))\noutput: own/c\n")
-    #expect(try await spoolrun("--once", spool.root).status == .exited(0))
+    try await spool.once(exits: 0)
     #expect(permissions(spool.path("files/made/deep/a")) == 0o644)
     #expect(permissions(spool.path("files/made/deep")) == 0o755 && permissions(spool.path("files/made")) == 0o755)
     #expect(permissions(spool.path("files/there/b")) == 0o775)
@@ -26,7 +26,7 @@ import Testing
     let spool = try TemporarySpool()
     try #require(chmod(spool.path("files"), 0o2750) == 0)
     try spool.drop("a", "url: \(server.url("/a"))\noutput: made/deep/a\nmode: 640\n")
-    #expect(try await spoolrun("--once", spool.root).status == .exited(0))
+    try await spool.once(exits: 0)
     #expect(permissions(spool.path("files/made")) == 0o2750 && permissions(spool.path("files/made/deep")) == 0o2750)
     #expect(permissions(spool.path("files/made/deep/a")) == 0o640)
   }
@@ -37,7 +37,7 @@ import Testing
     try writeFile(spool.path("defaults"), Array("mode: 640\n".utf8))
     try spool.drop("a", "url: \(server.url("/a"))\noutput: d/a\n")
     try spool.drop("b", "url: \(server.url("/b"))\nmode: 600\n")
-    #expect(try await spoolrun("--once", spool.root).status == .exited(0))
+    try await spool.once(exits: 0)
     #expect(permissions(spool.path("files/d/a")) == 0o640 && permissions(spool.path("files/d")) == 0o750)
     #expect(permissions(spool.path("files/b")) == 0o600)
   }
@@ -67,7 +67,7 @@ import Testing
     let result = try await spoolrun("add", "--spool", spool.root, "--mode=\(text)", "https://h/a")
     #expect(result.status == .exited(64) && result.errors.contains("mode: must be permissions in octal"), "\(result)")
     try spool.drop("a", "url: https://h/a\nmode: \(text)\n")
-    #expect(try await spoolrun("--once", spool.root).status == .exited(1))
+    try await spool.once(exits: 1)
     #expect(try spool.lastFailure("failed/a")["code"] == "malformed")
   }
 

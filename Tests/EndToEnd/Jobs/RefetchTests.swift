@@ -18,14 +18,14 @@ import Testing
     }
     let scene = try Scene()
     _ = try await scene.spoolrun("add", server.url("/a"))
-    #expect(try await scene.spoolrun("--once").status == .exited(0))
+    try await scene.spool.once(exits: 0)
     guard withPieces else { return (scene, server) }
     let list = "\(scene.spool.root)/../list"
     try writeFile(list, Array(try await scene.spoolrun("verify", "--pieces", "a").output.utf8))
     unlink(scene.spool.path("done/a"))
     unlink(scene.spool.path("files/a"))
     _ = try await scene.spoolrun("add", "--pieces", list, server.url("/a"))
-    #expect(try await scene.spoolrun("--once").status == .exited(0))
+    try await scene.spool.once(exits: 0)
     return (scene, server)
   }
 
@@ -69,11 +69,10 @@ import Testing
     try writeFile(scene.spool.path("files/a"), damaged)
     #expect(try await scene.spoolrun("verify", "--refetch").status == .exited(1))
     #expect(try await scene.spoolrun("url", "a", server.url("/a")).status == .exited(0))
-    #expect(try await scene.spoolrun("--once").status == .exited(75))
+    try await scene.spool.once(exits: 75)
     #expect(try scene.spool.lastFailure("partial/a")["at"] == "\(2 * Self.piece)")
     try scene.spool.makeDue("a")
-    let run = try await scene.spoolrun("--once")
-    #expect(run.status == .exited(0), "\(run)")
+    try await scene.spool.once(exits: 0)
     #expect(try readFile(scene.spool.path("files/a")) == Self.bytes)
   }
 
@@ -90,7 +89,7 @@ import Testing
       result = try await scene.spoolrun("retry", "-v", "a")
       #expect(result.status == .exited(0) && result.output.contains("; in new now"), "\(result)")
       #expect(scene.spool.places(of: "a") == ["new/a"] && (try? readFile(path)) == damage)
-      #expect(try await scene.spoolrun("--once").status == .exited(0))
+      try await scene.spool.once(exits: 0)
       #expect(try readFile(path) == Self.bytes && scene.spool.places(of: "a") == ["done/a"])
     }
     #expect(server.requests.count == before + 2)
@@ -120,7 +119,7 @@ import Testing
     _ = try await scene.spoolrun("--once")
     unlink(path)
     #expect(try await scene.spoolrun("retry", "a").status == .exited(0))
-    #expect(try await scene.spoolrun("--once").status == .exited(0))
+    try await scene.spool.once(exits: 0)
     #expect(try String(decoding: readFile(path), as: UTF8.self) == "version \(server.requests.count)")
   }
 
@@ -187,7 +186,7 @@ import Testing
     let scene = try Scene()
     for name in ["b", "a"] {
       try scene.spool.drop(name, "\(server.url("/\(name)"))\noutput: x\noverwrite: yes\n")
-      #expect(try await scene.spoolrun("--once").status == .exited(0))
+      try await scene.spool.once(exits: 0)
     }
     for options in [[], ["--refetch"], ["--refetch", "b"]] {
       let sound = try await scene.spoolrun(["verify"] + options)
@@ -202,7 +201,7 @@ import Testing
     let again = try await scene.spoolrun("verify", "--refetch")
     #expect(again.status == .exited(0) && again.output == "b: replaced since by new/a\n", "\(again)")
     #expect(scene.spool.names("new") == ["a"] && scene.spool.names("done") == ["b"])
-    #expect(try await scene.spoolrun("--once").status == .exited(0))
+    try await scene.spool.once(exits: 0)
     #expect(try scene.spool.payload("x") == Array("/a\n".utf8))
   }
 

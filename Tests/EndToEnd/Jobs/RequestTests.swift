@@ -9,7 +9,7 @@ import Testing
     let server = try simpleServer()
     let spool = try TemporarySpool()
     try writeFile(spool.path("new/a"), Array("\(server.url("/a.bin?x=1"))\n".utf8))
-    #expect(try await spoolrun("--once", spool.root).status == .exited(0))
+    try await spool.once(exits: 0)
     #expect(try spool.payload("a.bin") == Array("payload\n".utf8))
     #expect((fileStatus(spool.path("files/a.bin"))?.st_mode ?? 0) & 0o777 == 0o600)
     for state in ["new", "cur", "partial", "failed", "tmp"] { #expect(TestSupport.names(in: spool.path(state)) == []) }
@@ -28,7 +28,7 @@ import Testing
     let spool = try TemporarySpool()
     try spool.drop(
       "a", "url: \(server.url("/404"))\nurl: \(server.url("/500"))\nurl: \(server.url("/good"))\noutput: x\n")
-    #expect(try await spoolrun("--once", spool.root).status == .exited(0))
+    try await spool.once(exits: 0)
     #expect(server.requests.map(\.target) == ["/404", "/500", "/good"])
     #expect(try spool.lines("done/a").last?["attempts"] == "1")
   }
@@ -40,7 +40,7 @@ import Testing
       try writeFile(spool.path("files/\(name)"), [9])
       try spool.drop(name, "url: \(server.url("/x"))\noutput: \(name)\n\(text)")
     }
-    #expect(try await spoolrun("--once", spool.root).status == .exited(1))
+    try await spool.once(exits: 1)
     #expect(try spool.payload("no") == [9] && spool.payload("said-no") == [9])
     #expect(try spool.payload("yes") == Array("payload\n".utf8))
     #expect(try spool.lastFailure("failed/no")["code"] == "output-exists")
@@ -54,7 +54,7 @@ import Testing
     let spool = try TemporarySpool()
     try writeFile(spool.path("files/x"), Array("payload\n".utf8))
     try spool.drop("a", "url: \(server.url("/x"))\ncrc32: \(hex8(independentCRC32(Array("payload\n".utf8))))\n\(more)")
-    #expect(try await spoolrun("--once", spool.root).status == .exited(isDone ? 0 : 1))
+    try await spool.once(exits: isDone ? 0 : 1)
     #expect(server.requests.isEmpty)
     if isDone {
       #expect(try spool.lines("done/a").last?["existing"] == "yes")
@@ -68,7 +68,7 @@ import Testing
     let spool = try TemporarySpool()
     try spool.drop("a", "url: \(server.url("/500"))\nattempts: 3\n")
     for round in 1...3 {
-      #expect(try await spoolrun("--once", spool.root).status == .exited(round < 3 ? 75 : 1))
+      try await spool.once(exits: round < 3 ? 75 : 1)
       if round < 3 { try spool.makeDue("a") }
     }
     #expect(spool.places(of: "a") == ["failed/a"] && server.requests.count == 3)
@@ -81,7 +81,7 @@ import Testing
     let spool = try TemporarySpool()
     try spool.drop("past", "url: \(server.url("/a"))\nexpires: 2001-01-01\n")
     try spool.drop("future", "url: \(server.url("/b"))\nexpires: 2099-01-01T00:00:00Z\n")
-    #expect(try await spoolrun("--once", spool.root).status == .exited(1))
+    try await spool.once(exits: 1)
     #expect(try spool.lastFailure("failed/past")["code"] == "expired")
     #expect(spool.names("done") == ["future"] && server.requests.map(\.target) == ["/b"])
   }
@@ -114,7 +114,7 @@ import Testing
     try spool.drop("own2", "url: \(server.url("/own2"))\nheader: X-One: own\n")
     try spool.drop("none", "url: \(server.url("/none"))\nheader: x-one:\nuser-agent: me/1\nreferer: http://page/\n")
     try spool.drop("busy", "url: \(server.url("/500"))\n")
-    #expect(try await spoolrun("--once", spool.root).status == .exited(1))
+    try await spool.once(exits: 1)
     #expect(server.requests(for: "/plain").first?.value("x-two") == "default")
     let own = try #require(server.requests(for: "/own2").first)
     #expect(own.values("x-one") == ["own"] && own.values("x-two") == ["default"], "its own replaces that of its name")
@@ -182,7 +182,7 @@ import Testing
     }
     let spool = try TemporarySpool()
     try spool.drop("a", "url: \(server.url("/a"))\n")
-    #expect(try await spoolrun("--once", spool.root).status == .exited(0))
+    try await spool.once(exits: 0)
     #expect(try spool.payload("a") == halfwayBody && server.requests.count < 40)
     let lines = try spool.lines("done/a")
     #expect(lines.map(\.key).filter { $0 != "checkpoint" } == ["url", "started", "response", "verified", "done"])

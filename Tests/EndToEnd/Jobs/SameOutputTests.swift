@@ -107,8 +107,7 @@ import Testing
         try writeFile(spool.path("done/a"), Array(more.utf8) + readFile(spool.path("done/a")))
         try spool.move("done/a", "new/a")
       }
-      let result = try await spoolrun("--once", spool.root)
-      #expect(result.status == .exited(0), "\(result)")
+      try await spool.once(exits: 0)
       let lines = try spool.lines("done/a")
       #expect(lines.last?["existing"] == "yes" && lines.last?["unproven"] == unproven, "\(lines)")
       #expect(lines.last { $0.key == "verified" }?["unproven"] == unproven)
@@ -121,12 +120,12 @@ import Testing
     let server = try simpleServer()
     let spool = try TemporarySpool()
     try spool.drop("a", "url: \(server.url("/x"))\noutput: o\n")
-    #expect(try await spoolrun("--once", spool.root).status == .exited(0))
+    try await spool.once(exits: 0)
     // Receipts have whole seconds.
     let end = time(nil)
     try await waitUntil("the next second") { time(nil) > end }
     try spool.drop("b", "url: \(server.url("/x"))\noutput: o\n")
-    #expect(try await spoolrun("--once", spool.root).status == .exited(1))
+    try await spool.once(exits: 1)
     let record = try spool.lastFailure("failed/b")
     #expect(record["code"] == "output-exists")
     #expect(record["reason"]?.contains("as the output of done/a") == true, "\(record)")
@@ -150,7 +149,7 @@ import Testing
     try spool.drop("a", "url: \(server.url("/404"))\noutput: o\n")
     try setModificationTime(spool.path("new/a"), secondsFromNow: -60)
     try spool.drop("b", "url: \(server.url("/x"))\noutput: o\n")
-    #expect(try await spoolrun("--once", spool.root).status == .exited(1))
+    try await spool.once(exits: 1)
     #expect(spool.places(of: "a") == ["failed/a"] && spool.places(of: "b") == ["done/b"])
   }
 
@@ -172,7 +171,7 @@ import Testing
     #expect(try await first.result().status == .exited(0))
     // On a busy machine its pause is over before the first ends, whose worker then does it.
     if spool.names("done") == ["a"] { try spool.makeDue("b") }
-    #expect(try await spoolrun("--once", spool.root).status == .exited(0))
+    try await spool.once(exits: 0)
     #expect(server.requests.count == 1)
     #expect(try spool.lines("done/b").last?["existing"] == "yes" && spool.names("partial") == [])
   }

@@ -25,7 +25,7 @@ import Testing
 
     let again = resumePoint(after: halfwayBody.count / 2)
     // It is due at once, goes on from there, and the stop cost no attempt.
-    #expect(try await spoolrun("--once", spool.root).status == .exited(0))
+    try await spool.once(exits: 0)
     #expect(server.requests.map(\.rangeStart) == [nil, again])
     #expect(try spool.payload("a") == halfwayBody)
     let done = try #require(try spool.lines("done/a").last)
@@ -54,8 +54,7 @@ import Testing
       return try cachedBytes(of: spool.path("partial/a.part")) == 0
     }
 
-    let result = try await spoolrun("--once", spool.root)
-    #expect(result.status == .exited(0), "\(result)")
+    let result = try await spool.once(exits: 0)
     #expect(result.errors.contains("a: data-lost: the data is not what was written"), "\(result)")
     #expect(server.requests.map(\.rangeStart) == [nil, nil])
     #expect(try spool.payload("a") == halfwayBody)
@@ -97,7 +96,7 @@ import Testing
     #expect(spool.places(of: "a").first?.hasPrefix("cur/a:") == true)
     #expect(spool.payloads == [])
 
-    #expect(try await spoolrun("--once", spool.root).status == .exited(0))
+    try await spool.once(exits: 0)
     #expect(server.requests.map(\.rangeStart) == [nil, resumePoint(after: halfwayBody.count / 2)])
     #expect(server.requests[1].value("if-range") == "\"v1\"")
     #expect(try spool.payload("a") == halfwayBody)
@@ -129,7 +128,7 @@ import Testing
       try await worker.stop(SIGKILL)
       #expect(spool.places(of: "a").count == 1)
     }
-    #expect(try await spoolrun("--once", spool.root).status == .exited(0))
+    try await spool.once(exits: 0)
     #expect(server.requests.map { $0.rangeStart ?? 0 } == starts)
     #expect(try spool.payload("a") == body)
   }

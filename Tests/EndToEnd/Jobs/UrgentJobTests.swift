@@ -149,7 +149,7 @@ import Testing
         #expect(added.status == .exited(0) && spool.names("urgent") == ["x"], "\(added)")
         #expect(String(decoding: try readFile(spool.path("urgent/x")), as: UTF8.self).contains("priority: high\n"))
       }
-      #expect(try await spoolrun("--once", spool.root).status == .exited(0))
+      try await spool.once(exits: 0)
       #expect(fileStatus(spool.path("urgent")) != nil && spool.names("done") == (isAdded ? ["x"] : []))
     }
   }

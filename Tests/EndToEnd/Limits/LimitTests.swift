@@ -89,7 +89,7 @@ import Testing
     let server = try simpleServer()
     let spool = try TemporarySpool()
     for number in 0..<20 { try spool.drop("job-\(number)", "url: \(server.url("/\(number)-x"))\n") }
-    #expect(try await spoolrun("--once", "--jobs", "1", spool.root).status == .exited(0))
+    try await spool.once("--jobs", "1", exits: 0)
     #expect(server.requests.count == 20)
     #expect(Set(server.requests.map(\.connection)) == [1])
   }
@@ -98,7 +98,7 @@ import Testing
     let server = try simpleServer()
     let spool = try TemporarySpool()
     for number in 0..<40 { try spool.drop("job-\(number)", "url: \(server.url("/\(number)-x"))\n") }
-    #expect(try await spoolrun("--once", "--per-host", "3", spool.root).status == .exited(0))
+    try await spool.once("--per-host", "3", exits: 0)
     #expect(Set(server.requests.map(\.connection)).count <= 3)
   }
 }

@@ -84,7 +84,7 @@ import Testing
     } else {
       try spool.drop("job", job)
     }
-    #expect(try await spoolrun("--once", "--max-size", "99999", spool.root).status == .exited(1))
+    try await spool.once("--max-size", "99999", exits: 1)
     try expectTooLarge(spool, "job", most: 99_999, "100000")
     #expect(server.requests.isEmpty)
   }
@@ -97,8 +97,7 @@ import Testing
     try spool.addPartial(
       "job", job: "url: \(server.url("/told"))\n", facts: PartialFacts(size: 100_000, etag: "\"v1\""),
       part: Array(Self.body.prefix(length)))
-    let result = try await spoolrun("--once", "--max-size", "50k", spool.root)
-    #expect(result.status == .exited(1), "\(result)")
+    try await spool.once("--max-size", "50k", exits: 1)
     try expectTooLarge(spool, "job", most: 51_200, "100000")
   }
 
@@ -108,8 +107,7 @@ import Testing
     let right = try server(Array(Self.body.prefix(1000)))
     let spool = try TemporarySpool()
     try spool.drop("job", "url: \(large.url("/endless"))\nurl: \(right.url("/told"))\noutput: x\n")
-    let result = try await spoolrun("--once", "--max-size", "50k", spool.root)
-    #expect(result.status == .exited(0), "\(result)")
+    try await spool.once("--max-size", "50k", exits: 0)
     #expect(try spool.payload("x") == Array(Self.body.prefix(1000)))
     #expect(right.requests.map(\.rangeStart) == [nil])
   }
@@ -120,7 +118,7 @@ import Testing
       #expect(try await spoolrun("--once", "--max-size", value, spool.root).exitStatus == 64)
       try spool.drop("job\(value)", "url: http://127.0.0.1:9/x\nmax-size: \(value)\n")
     }
-    #expect(try await spoolrun("--once", spool.root).status == .exited(1))
+    try await spool.once(exits: 1)
     for name in spool.names("failed") {
       #expect(try spool.lastFailure("failed/\(name)")["reason"]?.hasPrefix("max-size: must be ") == true)
     }

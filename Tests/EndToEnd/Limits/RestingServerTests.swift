@@ -27,8 +27,7 @@ import Testing
     let spool = try TemporarySpool()
     for number in 0..<60 { try spool.drop("busy-\(number)", "\(busy.url("/\(number)"))\n") }
     for number in 0..<20 { try spool.drop("other-\(number)", "\(other.url("/o\(number)"))\n") }
-    let result = try await spoolrun("--once", "-v", spool.root)
-    #expect(result.status == .exited(75), "\(result)")
+    let result = try await spool.once("-v", exits: 75)
     // Those that were under way when the first 429 came.
     #expect(busy.requests.count <= 9, "\(busy.requests.count)")
     #expect(spool.names("done").count == 25 && spool.names("new").count >= 51)
@@ -64,8 +63,7 @@ import Testing
     let spool = try TemporarySpool()
     for number in 0..<50 { try spool.drop("dead-\(number)", "http://127.0.0.1:\(dead.port)/\(number)\nattempts: 1\n") }
     for number in 0..<20 { try spool.drop("other-\(number)", "\(other.url("/o\(number)"))\n") }
-    let result = try await spoolrun("--once", spool.root)
-    #expect(result.status == .exited(75), "\(result)")
+    let result = try await spool.once(exits: 75)
     #expect(spool.names("done").count == 20 && spool.names("failed") == [])
     #expect(spool.names("new").count >= 45, "they were not touched")
     #expect(try lostAttempts(spool) == [])
@@ -143,7 +141,7 @@ import Testing
     let busy = try server(0, retryAfter: "600")
     let spool = try TemporarySpool()
     try spool.drop("first", "\(busy.url("/first"))\n")
-    #expect(try await spoolrun("--once", spool.root).status == .exited(75))
+    try await spool.once(exits: 75)
     let other = try await dropForBoth(spool, busy)
     let result = try await spoolrun("--once", "--chunk-size", "50k", spool.root)
     #expect(spool.names("done") == ["job"] && busy.requests.count == 1, "\(result)")
@@ -232,7 +230,7 @@ import Testing
     let busy = try server(1, retryAfter: "600")
     let spool = try TemporarySpool()
     for number in 0..<20 { try spool.drop("job-\(number)", "\(busy.url("/\(number)"))\n") }
-    #expect(try await spoolrun("--once", spool.root).status == .exited(75))
+    try await spool.once(exits: 75)
     let asked = busy.requests.count
     let path = spool.path(file(busy))
     let text = try String(decoding: readFile(path), as: UTF8.self)
@@ -253,8 +251,7 @@ import Testing
       #expect(try await spoolrun("retry", "--spool", spool.root, name).status == .exited(0))
     default: try setModificationTime(path, secondsFromNow: 100_000)
     }
-    let last = try await spoolrun("--once", spool.root)
-    #expect(last.status == .exited(75), "\(last)")
+    let last = try await spool.once(exits: 75)
     let more = busy.requests.count - asked
     // Those that were made due within a second of the failure ask, too.
     #expect(gesture == "longer" ? more == 0 : (1...8).contains(more), "\(more)")
@@ -266,9 +263,9 @@ import Testing
     let busy = try server(0, retryAfter: "600")
     let spool = try TemporarySpool()
     try spool.drop("first", "\(busy.url("/first"))\n")
-    #expect(try await spoolrun("--once", spool.root).status == .exited(75))
+    try await spool.once(exits: 75)
     try spool.drop("late", "url: \(busy.url("/late"))\nexpires: 2001-01-01\n")
-    #expect(try await spoolrun("--once", spool.root).status == .exited(1))
+    try await spool.once(exits: 1)
     #expect(try spool.lastFailure("failed/late")["code"] == "expired" && busy.requests.count == 1)
   }
 
@@ -315,7 +312,7 @@ import Testing
     let busy = try server(1, retryAfter: "600")
     let spool = try TemporarySpool()
     for number in 0..<20 { try spool.drop("job-\(number)", "\(busy.url("/\(number)"))\n") }
-    #expect(try await spoolrun("--once", spool.root).status == .exited(75))
+    try await spool.once(exits: 75)
     let table = try await spoolrun("status", spool.root).output
     let line = table.split(separator: "\n").first { $0.contains(" has rested ") } ?? ""
     #expect(
@@ -345,8 +342,7 @@ import Testing
         failed: \(since) attempt=1 class=temporary code=connect at=0 retry=\(since) burned=no reason=x
 
         """.utf8))
-    let result = try await spoolrun("--once", spool.root)
-    #expect(result.status == .exited(1), "\(result)")
+    try await spool.once(exits: 1)
     #expect(try spool.lastFailure("failed/job")["code"] == "server-away")
   }
 
@@ -388,8 +384,7 @@ import Testing
     mkdir(spool.path("hooks"), 0o700)
     try writeFile(spool.path("hooks/failed"), Array("#!/bin/sh\necho x >>$SPOOLRUN_SPOOL/told\n".utf8))
     chmod(spool.path("hooks/failed"), 0o700)
-    let result = try await spoolrun("--once", spool.root)
-    #expect(result.status == .exited(failed > 0 ? 1 : 75), "\(result)")
+    let result = try await spool.once(exits: failed > 0 ? 1 : 75)
     #expect(spool.names("failed").count == failed, "\(result)")
     if failed == 0 { return }
     #expect(try spool.lastFailure("failed/job-7")["code"] == "server-away")

@@ -32,8 +32,7 @@ import Testing
     try writeFile(new(".ignored"), Array("\(url)\n".utf8))
     let dropped = TestSupport.names(in: spool.path("new")).count
 
-    let result = try await spoolrun("--once", spool.root)
-    #expect(result.status == .exited(1), "\(result)")
+    let result = try await spool.once(exits: 1)
     #expect(spool.names("done").count == 2 && spool.payloads == ["good", "other"])
     #expect(spool.names("new") == [] && spool.names("cur") == [] && spool.names("partial") == [])
     #expect(fileStatus(new(".ignored")) != nil)
@@ -52,7 +51,7 @@ import Testing
     // Besides `huge`, whose record stands behind a gibibyte.
     #expect(codes.count == dropped - 2 - 1, "\(failed)")
     #expect(codes.filter { $0 == "protocol" }.count == 1 && Set(codes) == ["malformed", "protocol"])
-    #expect(try await spoolrun("--once", spool.root).status == .exited(0))
+    try await spool.once(exits: 0)
   }
 
   /// Places that a job may not write to: each is refused for good, nothing outside is touched, and nothing fetched.
@@ -67,8 +66,7 @@ import Testing
     for (name, output) in [("a", "out/x"), ("b", "out/deep/x"), ("c", "final"), ("d", "plain/x"), ("e", "plain")] {
       try spool.drop(name, "url: \(server.url("/x"))\noutput: \(output)\n")
     }
-    let result = try await spoolrun("--once", spool.root)
-    #expect(result.status == .exited(1), "\(result)")
+    try await spool.once(exits: 1)
     for name in ["a", "b", "d"] { #expect(try spool.lastFailure("failed/\(name)")["code"] == "bad-output") }
     for name in ["c", "e"] { #expect(try spool.lastFailure("failed/\(name)")["code"] == "output-exists") }
     #expect(TestSupport.names(in: outside.path) == [] && server.requests.isEmpty)

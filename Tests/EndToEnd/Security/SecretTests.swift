@@ -105,7 +105,7 @@ import Testing
       try spool.drop(name, job(server.url(path), "output: \(name)\n"))
     }
     try spool.drop("bad", job(server.url("/x"), "hdr-s3cret: 1\n").replacing("header: ", with: "haeder: "))
-    #expect(try await spoolrun("--once", spool.root).status == .exited(1))
+    try await spool.once(exits: 1)
     let result = try await startSpoolrun(["status", "--all"] + flags + [spool.root]).result()
     #expect(result.output.contains("http-404") && result.output.contains("malformed"), "\(result)")
     #expect(reveals(result.output + result.errors) == [], "\(result)")

@@ -59,8 +59,7 @@ struct SpoolOwnerTests {
     try #require(chown(spool.path("hooks/done"), uid_t(Self.owner), gid_t(Self.owner)) == 0)
     try spool.drop("a", server.url("/a") + "\n")
     try #require(chown(spool.path("new/a"), uid_t(Self.owner), gid_t(Self.owner)) == 0)
-    let result = try await spoolrun("--once", "-v", spool.root)
-    #expect(result.status == .exited(0), "\(result)")
+    let result = try await spool.once("-v", exits: 0)
     let said = result.errors.split(separator: "\n").filter { $0.contains("hook-output") }.map {
       $0.split(separator: " ").last ?? ""
     }

@@ -49,7 +49,7 @@ import Testing
     for _ in 0..<3 {
       // Whatever time a run takes, the lease has not ended.
       try setModificationTime(spool.path(claim), secondsFromNow: 0)
-      #expect(try await spoolrun("--once", spool.root).status == .exited(0))
+      try await spool.once(exits: 0)
     }
     #expect(spool.places(of: "a") == [claim] && server.requests.count == 1)
     worker.send(signal: SIGCONT)
@@ -121,7 +121,7 @@ import Testing
       try writeFile(claim, Array("\(server.url("/\(name)"))\n".utf8))
       try setModificationTime(claim, secondsFromNow: age)
     }
-    #expect(try await spoolrun("--once", spool.root).status == .exited(0))
+    try await spool.once(exits: 0)
     #expect(spool.places(of: "fresh") == ["cur/fresh:elsewhere.1.0000000a"])
     #expect(spool.places(of: "old") == ["done/old"])
   }
@@ -141,7 +141,7 @@ import Testing
     #expect(String(decoding: try readFile(spool.path("lease")), as: UTF8.self) == "5\n")
     let other = try await spoolrun("--once", "--lease", "1m", spool.root)
     #expect(other.exitStatus == 78 && other.errors.contains("a lease of 5 s"), "\(other)")
-    #expect(try await spoolrun("--once", spool.root).exitStatus == 0)
+    try await spool.once(exits: 0)
     try await worker.stop()
   }
 
@@ -206,7 +206,7 @@ import Testing
     #expect(spool.places(of: "half") == ["new/half"] && other.requests(for: "/half").isEmpty)
     // So that no process which another test starts has it any more.
     whileNothingStarts { _ = close(writer) }
-    #expect(try await spoolrun("--once", spool.root).status == .exited(0))
+    try await spool.once(exits: 0)
     #expect(spool.places(of: "half") == ["done/half"])
   }
 }

@@ -46,7 +46,7 @@ import Testing
     #expect(spool.length("partial/killer.part") == 8)
     try spool.move("hooks/verify", "hooks/gone")
     try spool.move("failed/killer", "new/killer")
-    #expect(try await spoolrun("--once", spool.root).status == .exited(0))
+    try await spool.once(exits: 0)
     // Nothing says that the answers before each death ended well.
     #expect(server.requests(for: "/killer").count == 5 && spool.payloads.count == 7)
   }
@@ -56,9 +56,9 @@ import Testing
     let server = try simpleServer()
     let spool = try TemporarySpool()
     try leave("a", "\(server.url("/a"))\nattempts: 1\n", deaths: 2, in: spool)
-    #expect(try await spoolrun("--once", spool.root).status == .exited(0))
+    try await spool.once(exits: 0)
     try leave("b", "\(server.url("/b"))\nattempts: 1\n", deaths: 3, in: spool)
-    #expect(try await spoolrun("--once", spool.root).status == .exited(1))
+    try await spool.once(exits: 1)
     #expect(spool.payloads == ["a"])
   }
 

@@ -77,7 +77,7 @@ import Testing
     let failed = "failed: 2026-01-01T00:00:00Z attempt=1 class=temporary code=no-network burned=no at=0 reason=x\n"
     try spool.order("pod", old + String(repeating: failed, count: 4000))
     server.answer("404 Not Found")
-    #expect(try await spool.once().status == .exited(75))
+    try await spool.once(exits: 75)
     let text = String(decoding: try readFile(spool.path("standing/pod")), as: UTF8.self)
     #expect(text.hasPrefix(old) && text.utf8.count < old.utf8.count + 1000, "\(text.utf8.count) bytes")
     #expect(try spool.lastFailure("standing/pod")["code"] == "http-404")

@@ -87,7 +87,4 @@ extension TemporarySpool {
   }
 
   func makeOrderDue(_ name: String) throws { try setModificationTime(path("standing/\(name)"), secondsFromNow: -60) }
-
-  /// Runs what is due.
-  func once() async throws -> CommandResult { try await spoolrun("--once", root) }
 }

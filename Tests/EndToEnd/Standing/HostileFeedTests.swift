@@ -137,7 +137,7 @@ import Testing
     ] {
       if let list { server.put(list) }
       try spool.makeOrderDue("pod")
-      #expect(try await spool.once().status == .exited(0))
+      try await spool.once(exits: 0)
       #expect(server.media.sorted() == media)
     }
   }
@@ -146,7 +146,7 @@ import Testing
     let server = try FeedServer(feed([(1, "/1", 3), (2, "/2", 9), (3, "/3", 1), (4, "/4", 7), (5, "/5", 9)]))
     let spool = try TemporarySpool()
     try spool.order("pod", "url: \(server.url("/list"))\nevery: 6h\nfirst: 3\n")
-    #expect(try await spoolrun("--once", "-j", "1", spool.root).status == .exited(0))
+    try await spool.once("-j", "1", exits: 0)
     #expect(Set(server.media) == ["/4", "/2", "/5"], "\(server.media)")
   }
 }

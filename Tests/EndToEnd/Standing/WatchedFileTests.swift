@@ -16,7 +16,7 @@ import Testing
   @Test func `it is fetched when it has changed, and a 304 moves nothing`() async throws {
     let (server, spool) = (try FeedServer("one"), try TemporarySpool())
     try order(server, spool, "output: geo/\n")
-    #expect(try await spool.once().status == .exited(0))
+    try await spool.once(exits: 0)
     #expect(try spool.payload("geo/list.mmdb") == Array("one".utf8))
     let before = server.checks.count
     #expect(try await check(spool).status == .exited(0))
@@ -50,7 +50,7 @@ import Testing
     let (one, two, spool) = (try FeedServer("one"), try FeedServer("one"), try TemporarySpool())
     let urls = [one, two].map { "url: \($0.url("/list.mmdb"))\n" }.joined()
     try spool.order("geo", "\(urls)every: 1d\nentries: file\n")
-    #expect(try await spool.once().status == .exited(0))
+    try await spool.once(exits: 0)
     one.answer("404 Not Found")
     #expect(try await check(spool).status == .exited(0) && spool.names("done").count == 1 && two.checks.count == 1)
     two.put("two")
@@ -72,7 +72,7 @@ import Testing
     let (server, spool) = (try FeedServer("one"), try TemporarySpool())
     try spool.install("verify", "kill -9 $$")
     try order(server, spool)
-    #expect(try await spool.once().status == .exited(75))
+    try await spool.once(exits: 75)
     let old = try #require(spool.names("partial").first { !$0.hasSuffix(".part") })
     #expect(try readFile(spool.path("partial/\(old).part")) == Array("one".utf8))
     try #require(unlink(spool.path("hooks/verify")) == 0)

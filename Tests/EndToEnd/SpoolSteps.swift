@@ -1,7 +1,28 @@
 import Glibc
 import TestSupport
+import Testing
 
+/// What many tests do with a spool.
 extension TemporarySpool {
+  /// Runs what is due.
+  func once() async throws -> CommandResult { try await spoolrun("--once", root) }
+
+  /// The same, and expects this exit status.
+  @discardableResult
+  func once(
+    _ options: String..., exits status: Int32, sourceLocation: SourceLocation = #_sourceLocation
+  ) async throws -> CommandResult {
+    let result = try await spoolrun(["--once"] + options + [root])
+    #expect(result.status == .exited(status), "\(result)\n\(unfinished)", sourceLocation: sourceLocation)
+    return result
+  }
+
+  /// The jobs that a run has left, for the report of a failed test.
+  private var unfinished: String {
+    let jobs = ["failed", "partial"].flatMap { names($0) }.filter { !$0.hasSuffix(".part") }
+    return jobs.map { listing(of: $0) }.joined(separator: "\n")
+  }
+
   /// Puts a shell script into `hooks/`.
   func install(_ hook: String, _ script: String) throws {
     if fileStatus(path("hooks")) == nil, mkdir(path("hooks"), 0o700) != 0 {
