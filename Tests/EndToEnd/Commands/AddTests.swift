@@ -4,9 +4,12 @@ import Testing
 
 /// What `add` says that it did, and what it leaves.
 @Suite struct AddTests {
+  private let scene: Scene
+
+  init() throws { scene = try Scene() }
+
   @Test(arguments: ["new/x", "cur/x:host.1.0000000a", "partial/x", "hold/x", "failed/x", "done/x"])
   func `--new drops nothing where a job has the name, in any state`(place: String) async throws {
-    let scene = try Scene()
     try writeFile(scene.spool.path(place), Array("https://a.example/x\n".utf8))
     let result = try await scene.spoolrun("add", "--new", "https://a.example/x")
     #expect(result.status == .exited(0) && result.output == "x\n", "\(result)")
@@ -24,7 +27,6 @@ import Testing
   }
 
   @Test func `all jobs are dropped, also if nobody reads their names`() async throws {
-    let scene = try Scene()
     let urls = (1...300).map { "https://a.example/\($0)" }.joined(separator: " ")
     let line = "'\(try productPath("spoolrun"))' add --spool '\(scene.spool.root)' \(urls) | head -n 1"
     let result = try await runTool(["/bin/sh", "-c", line])
@@ -33,7 +35,6 @@ import Testing
 
   @Test(arguments: ["new/other", "partial/other", "hold/other", "failed/other", "done/other"])
   func `--new drops nothing where a job or a receipt has the URL and the output`(place: String) async throws {
-    let scene = try Scene()
     try writeFile(
       scene.spool.path(place), Array("url: https://m.example/y\nurl: https://a.example/x\noutput: x\n".utf8))
     let result = try await scene.spoolrun("add", "--new", "https://a.example/x")
@@ -48,7 +49,6 @@ import Testing
 
   @Test(arguments: ["standing/o", "cur/o:host.1.0000000a", "hold/o", "failed/o"])
   func `a subscription is not the job that --new looks for, and has no end to wait for`(place: String) async throws {
-    let scene = try Scene()
     #expect(mkdir(scene.spool.path("standing"), 0o700) == 0)
     try writeFile(scene.spool.path(place), Array("https://a.example/x\nevery: 1h\n".utf8))
     let wait = try await scene.spoolrun("add", "--new", "--wait", "--name", "o", "https://a.example/x")
@@ -60,7 +60,6 @@ import Testing
   }
 
   @Test func `--new of what is new drops it, and the second time not`() async throws {
-    let scene = try Scene()
     for _ in 1...2 {
       #expect(try await scene.spoolrun("add", "--new", scene.server.url("/x")).output == "x\n")
       #expect(scene.spool.places(of: "x") == ["new/x"])
@@ -109,7 +108,6 @@ import Testing
   }
 
   @Test func `URLs of different names are several files, and of one name mirrors`() async throws {
-    let scene = try Scene()
     let urls = ["/a", "/b", "/a?mirror"].map { scene.server.url($0) }
     for option in ["--name=n", "--remote-name", "--size=5", "--resolve=x"] {
       let refused = try await scene.spoolrun(["add", option] + urls)
@@ -134,7 +132,6 @@ import Testing
   }
 
   @Test func `a scheme that the spool's worker does not allow is refused`() async throws {
-    let scene = try Scene()
     let refused = try await scene.spoolrun("add", "ftp://h/x")
     #expect(refused.status == .exited(64) && refused.errors.contains("the scheme ftp is not enabled"), "\(refused)")
     #expect(scene.spool.names("new") == [] && scene.spool.names("tmp") == [])

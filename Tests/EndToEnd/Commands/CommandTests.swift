@@ -9,6 +9,10 @@ import Testing
 
 /// init, add and verify, and the sentences of a run.
 @Suite struct CommandTests {
+  private let spool: TemporarySpool
+
+  init() throws { spool = try TemporarySpool() }
+
   @Test func initMakesASpool() async throws {
     let directory = try TemporaryDirectory()
     let path = "\(directory.path)/a b\u{202e}"
@@ -32,7 +36,6 @@ import Testing
 
   @Test func addDropsAJob() async throws {
     let server = try simpleServer()
-    let spool = try TemporarySpool()
     let sum = hex8(independentCRC32(Array("payload\n".utf8)))
     let result = try await spoolrun(
       "add", "--spool", spool.root, server.url("/404"), server.url("/a"), "-o", "sets/x", "--size", "8", "--crc32",
@@ -59,7 +62,6 @@ import Testing
     (["http://h/x", "--name=-x"], "-x"),
   ])
   func addNames(arguments: [String], name: String) async throws {
-    let spool = try TemporarySpool()
     let result = try await startSpoolrun(["add", "--spool", spool.root] + arguments).result()
     #expect(result.status == .exited(0), "\(result)")
     #expect(result.output == "\(name)\n", "printed as other commands take it")
@@ -78,7 +80,6 @@ import Testing
     ["-o", "x\nheader: A: b"],
   ])
   func addRefuses(arguments: [String]) async throws {
-    let spool = try TemporarySpool()
     let result = try await startSpoolrun(["add", "--spool", spool.root, "http://h/x"] + arguments).result()
     #expect(result.exitStatus == 64 && result.output == "", "\(result)")
     #expect(!result.errors.contains("\u{1b}"))
@@ -86,7 +87,6 @@ import Testing
   }
 
   @Test func addNamesTheOptionThatDoesNotExist() async throws {
-    let spool = try TemporarySpool()
     let result = try await spoolrun("add", "--spool", spool.root, "--outpt", "x", "http://h/a")
     #expect(result.exitStatus == 64 && result.errors.contains("unknown option '--outpt'"), "\(result)")
     #expect(spool.names("new") == [] && spool.names("tmp") == [])
@@ -149,7 +149,6 @@ import Testing
 
   @Test func verifyElsewhere() async throws {
     let server = try simpleServer()
-    let spool = try TemporarySpool()
     let root = try TemporaryDirectory()
     try spool.drop("a", "url: \(server.url("/a"))\noutput: d/a\n")
     #expect(try await spoolrun("--once", "--directory", root.path, spool.root).status == .exited(0))

@@ -9,18 +9,19 @@ import Testing
 
 /// The table of exit statuses, each by a run that earns it.
 @Suite struct ExitStatusTests {
+  private let server: ScriptedServer
+  private let spool: TemporarySpool
+
+  init() throws { (server, spool) = (try simpleServer(), try TemporarySpool()) }
+
   @Test func allDone() async throws {
-    let spool = try TemporarySpool()
     #expect(try await spoolrun("--once", spool.root).exitStatus == 0, "an empty spool")
-    let server = try simpleServer()
     try spool.drop("a", "\(server.url("/a"))\n")
     try await spool.once(exits: 0)
     #expect(spool.places(of: "a") == ["done/a"])
   }
 
   @Test func givenUp() async throws {
-    let spool = try TemporarySpool()
-    let server = try simpleServer()
     try spool.drop("a", "\(server.url("/404"))\n")
     try await spool.once(exits: 1)
     #expect(try await spoolrun("--once", spool.root).exitStatus == 0, "the next run has nothing to do with it")
@@ -29,7 +30,6 @@ import Testing
   }
 
   @Test func waiting() async throws {
-    let spool = try TemporarySpool()
     let server = try ScriptedServer { _, reply in
       try reply.respond("503 Service Unavailable", ["Retry-After: 3600"], body: [])
     }
@@ -41,8 +41,6 @@ import Testing
   }
 
   @Test func theWorstOutcomeWins() async throws {
-    let spool = try TemporarySpool()
-    let server = try simpleServer()
     for (name, target) in [("a", "/a"), ("b", "/503"), ("c", "/404"), ("d", "/d")] {
       try spool.drop(name, "\(server.url(target))\n")
     }
@@ -62,7 +60,6 @@ import Testing
     ["add", "--spool", "SPOOL", "--size", "1", "http://h/a", "http://h/b"],
   ])
   func usage(arguments: [String]) async throws {
-    let spool = try TemporarySpool()
     let result = try await startSpoolrun(arguments.map { $0 == "SPOOL" ? spool.root : $0 }).result()
     #expect(result.exitStatus == 64, "\(result)")
     #expect(result.output == "" && result.errors != "")
@@ -107,15 +104,12 @@ import Testing
     #expect(try await spoolrun("init", "\(directory.path)/missing/spool").exitStatus == 73)
     try writeFile("\(directory.path)/file", [])
     #expect(try await spoolrun("init", "\(directory.path)/file").exitStatus == 73)
-    let spool = try TemporarySpool()
     let result = try await spoolrun("--once", "--directory", "\(directory.path)/missing", spool.root)
     #expect(result.exitStatus == 73 && result.errors.contains("missing"), "\(result)")
   }
 
   @Test(arguments: ["attempts: 0\n", "url: https://h/a\n", "attempts: 3", "nonsense: 1\n"])
   func configuration(defaults: String) async throws {
-    let spool = try TemporarySpool()
-    let server = try simpleServer()
     try spool.drop("a", "\(server.url("/a"))\n")
     try writeFile(spool.path("defaults"), Array(defaults.utf8))
     let result = try await spoolrun("--once", spool.root)
@@ -126,7 +120,6 @@ import Testing
 
   /// A file that is no library stands where the dynamic linker looks first. Without a job nobody looks for libcurl.
   @Test func noLibcurl() async throws {
-    let spool = try TemporarySpool()
     let libraries = try TemporaryDirectory()
     try writeFile("\(libraries.path)/libcurl.so.4", Array("no library".utf8))
     let environment = ["LD_LIBRARY_PATH": libraries.path]
@@ -142,7 +135,6 @@ import Testing
 
   /// zlib takes its place.
   @Test func noLibdeflate() async throws {
-    let spool = try TemporarySpool()
     let libraries = try TemporaryDirectory()
     try writeFile("\(libraries.path)/libdeflate.so.0", Array("no library".utf8))
     let server = try simpleServer([UInt8](repeating: 7, count: 1 << 20))
@@ -153,7 +145,6 @@ import Testing
 
   /// A job that is not due yet is no reason to load libcurl, one that is due is.
   @Test func libcurlIsLoadedForWorkOnly() async throws {
-    let spool = try TemporarySpool()
     func loads() async throws -> Bool {
       try await spoolrun("--once", spool.root, environment: ["LD_DEBUG": "files"]).errors.contains("libcurl.so.4")
     }
@@ -167,7 +158,6 @@ import Testing
 
   /// libcurl is still being loaded on another thread when the command ends.
   @Test func endsWhileLibcurlIsLoaded() async throws {
-    let spool = try TemporarySpool()
     try spool.drop("a", "http://127.0.0.1:1/a\n")
     for _ in 0..<20 {
       let result = try await spoolrun("--once", "--directory", "\(spool.root)/missing", spool.root)
@@ -177,7 +167,6 @@ import Testing
 
   /// The work is done all the same.
   @Test func lostOutput() async throws {
-    let spool = try TemporarySpool()
     func full(_ arguments: String...) async throws -> CommandResult {
       let shell = ["/bin/sh", "-c", "exec \"$0\" \"$@\" >/dev/full"]
       return try await startSpoolrun(arguments, environment: ["SPOOLRUN_SPOOL": spool.root], prefix: shell).result()

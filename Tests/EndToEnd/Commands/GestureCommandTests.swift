@@ -4,6 +4,10 @@ import Testing
 
 /// Gestures without a worker: nothing but moves of files.
 @Suite struct GestureCommandTests {
+  private let scene: Scene
+
+  init() throws { scene = try Scene() }
+
   struct Move: Sendable, CustomTestStringConvertible {
     let gesture: String
     let from: String
@@ -39,7 +43,6 @@ import Testing
 
   /// A name may look like another job's claim.
   @Test func aJobThatIsCalledLikeAClaim() async throws {
-    let scene = try Scene()
     let text = Array("https://a.example/x\n".utf8)
     for claim in ["app:host.1.0000000a", "app:1.2.3:host.2.0000000b"] {
       try writeFile(scene.spool.path("cur/\(claim)"), text)
@@ -55,7 +58,6 @@ import Testing
 
   /// As `add` and `status` print it in a terminal.
   @Test func `a job goes by its name as it is shown as well`() async throws {
-    let scene = try Scene()
     let text = Array("https://a.example/x\n".utf8)
     for name in ["x\u{9B}y", "x\u{9B}yz", "a\\b"] { try writeFile(scene.spool.path("new/\(name)"), text) }
     for shown in ["x\\xc2\\x9by", "a\\x5cb"] {
@@ -67,7 +69,6 @@ import Testing
   }
 
   @Test func `a job goes by the path of its file as well, in this spool`() async throws {
-    let scene = try Scene()
     let other = try Scene()
     let text = Array("https://a.example/x\n".utf8)
     try #require(symlink(scene.spool.root, scene.spool.path("link")) == 0)
@@ -86,7 +87,6 @@ import Testing
     ["hold", "new/.."], ["cancel", "failed/sub/x"],
   ])
   func `what is no job stays`(arguments: [String]) async throws {
-    let scene = try Scene()
     let text = Array("https://a.example/x\n".utf8)
     try #require(mkdir(scene.spool.path("failed/sub"), 0o700) == 0)
     let record = Array("failed: 2026-11-21T03:00:00Z attempt=0 class=permanent code=malformed at=0 reason=x\n".utf8)
@@ -101,7 +101,6 @@ import Testing
 
   @Test(arguments: moves)
   func `each gesture moves what it should, and nothing else`(move: Move) async throws {
-    let scene = try Scene()
     let text = Array("https://a.example/x\n".utf8)
     try writeFile(scene.spool.path(move.from), text)
     try writeFile(scene.spool.path("partial/x.part"), [1, 2, 3])
@@ -117,7 +116,6 @@ import Testing
   }
 
   @Test func `what is missing is told, the rest is done`() async throws {
-    let scene = try Scene()
     try scene.spool.drop("a", "https://a.example/x\n")
     try scene.spool.drop("b", "https://a.example/x\n")
     let result = try await scene.spoolrun("hold", "a", "nowhere", "b")
@@ -148,7 +146,6 @@ import Testing
   }
 
   @Test func `a link in partial is no job to retry, and the next one is`() async throws {
-    let scene = try Scene()
     try #require(symlink("nowhere", scene.spool.path("partial/link")) == 0)
     try writeFile(scene.spool.path("partial/x"), Array("https://a.example/x\n".utf8))
     try setModificationTime(scene.spool.path("partial/x"), secondsFromNow: 5000)
@@ -161,7 +158,6 @@ import Testing
   }
 
   @Test func `of two jobs of one name the directory says which`() async throws {
-    let scene = try Scene()
     for place in ["new/x", "failed/x"] { try writeFile(scene.spool.path(place), Array("https://a.example/x\n".utf8)) }
     let result = try await scene.spoolrun("cancel", "x")
     #expect(result.status == .exited(1) && result.errors.contains("new/x, failed/x"), "\(result)")
@@ -172,7 +168,6 @@ import Testing
   }
 
   @Test func `a job whose receipt is archived is not the one that begins so`() async throws {
-    let scene = try Scene()
     let text = Array("https://a.example/x\n".utf8)
     for directory in ["done/archive", "done/archive/2026-11"] {
       try #require(mkdir(scene.spool.path(directory), 0o700) == 0)
@@ -189,7 +184,6 @@ import Testing
   }
 
   @Test func `names are bytes, and cannot steer a terminal`() async throws {
-    let scene = try Scene()
     let result = try await scene.shell(
       #"""
       name=$(printf 'b\377\033[31m') && printf 'https://a.example/x\n' >"new/$name"
@@ -205,7 +199,6 @@ import Testing
   }
 
   @Test func `a job is dropped under the bytes that it was given for a name`() async throws {
-    let scene = try Scene()
     let result = try await scene.shell(
       #"""
       first=$(printf 'a\377') && second=$(printf 'b\376')
@@ -217,7 +210,6 @@ import Testing
   }
 
   @Test func `failed jobs are tried again or removed, all at once`() async throws {
-    let scene = try Scene()
     for name in ["a", "b"] { try writeFile(scene.spool.path("failed/\(name)"), Array("https://a.example/x\n".utf8)) }
     try writeFile(scene.spool.path("failed/a.part"), [1])
     mkfifo(scene.spool.path("failed/pipe"), 0o600)
@@ -236,7 +228,6 @@ import Testing
   }
 
   @Test func `the record of what is no job goes with it`() async throws {
-    let scene = try Scene()
     let record = Array("failed: 2026-01-02T03:04:05Z attempt=0 code=malformed\n".utf8)
     // Two names of which only the same first bytes are in the record's.
     let long = ["1", "2"].map { String(repeating: "n", count: 254) + $0 }
@@ -263,7 +254,6 @@ import Testing
     ["release", "--dash"], ["add", "--name", "-dash", "http://h/x"], ["add", "-dash"], ["-dash"],
   ])
   func `a name with a dash in front is no option`(arguments: [String]) async throws {
-    let scene = try Scene()
     let result = try await scene.spoolrun(arguments)
     #expect(result.output == "" && result.errors != "", "\(result)")
     guard !arguments.contains("--") else {
@@ -273,7 +263,6 @@ import Testing
   }
 
   @Test func `a job whose name has a dash in front is steered as others are`() async throws {
-    let scene = try Scene()
     #expect(try await scene.spoolrun("add", "--name=-dash", "https://a.example/x").status == .exited(0))
     for (gesture, place) in [("hold", "hold/-dash"), ("release", "new/-dash")] {
       #expect(try await scene.spoolrun(gesture, "--", "-dash").status == .exited(0))
@@ -287,7 +276,6 @@ import Testing
   func `a job that was held when its payload had just been published is done`(isIntact: Bool, wasTakenUp: Bool)
     async throws
   {
-    let scene = try Scene()
     try writeFile(scene.spool.path("files/o"), isIntact ? payload : payload.reversed())
     let inode = try #require(fileStatus(scene.spool.path("files/o"))).st_ino
     let text = """

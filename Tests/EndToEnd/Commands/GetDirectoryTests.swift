@@ -6,8 +6,9 @@ import Testing
 /// The spool that `spoolrun get` makes where its files go: whose it is, who uses it, and that it goes.
 @Suite struct GetDirectoryTests: GetScene {
   let home: TemporaryDirectory
+  private let server: ScriptedServer
 
-  init() throws { home = try Self.makeHome() }
+  init() throws { (home, server) = (try Self.makeHome(), try simpleServer()) }
 
   private var records: [String] { names(in: "\(personal)/gets") }
   private var receipts: [String] { names(in: "\(personal)/got") }
@@ -19,7 +20,6 @@ import Testing
   }
 
   @Test func `what is left is one line a file, by which the same command needs no request`() async throws {
-    let server = try simpleServer()
     #expect(try await get(server.url("/a"), server.url("/b")).status == .exited(0))
     #expect(names(in: here, isHiddenToo: true) == ["a", "b"] && records == [] && receipts.count == 1)
     let lines = String(decoding: try readFile("\(personal)/got/\(receipts[0])"), as: UTF8.self).split(separator: "\n")
@@ -36,7 +36,6 @@ import Testing
   }
 
   @Test func `a file that cannot be compared keeps no other from being fetched`() async throws {
-    let server = try simpleServer()
     let crc = hex8(independentCRC32(Array("payload\n".utf8)))
     let list = ["--from", "\(home.path)/x.sfv", "--base", server.url("/")]
     try writeFile("\(home.path)/x.sfv", Array("sub/c \(crc)\n".utf8))
@@ -103,7 +102,6 @@ import Testing
   }
 
   @Test func `it is the person's alone, and git ignores it`() async throws {
-    let server = try simpleServer()
     try await leave(server)
     #expect((fileStatus(spool)?.st_mode ?? 0) & 0o7777 == 0o700)
     #expect(try readFile("\(spool)/.gitignore") == Array("*\n".utf8))
@@ -143,7 +141,6 @@ import Testing
   }
 
   @Test func `what failed for good leaves nothing, and of a list the job`() async throws {
-    let server = try simpleServer()
     #expect(try await get(server.url("/404"), server.url("/a")).status == .exited(1))
     #expect(names(in: here, isHiddenToo: true) == ["a"])
     try writeFile("\(home.path)/list", Array("\(server.url("/404"))\n\(server.url("/b"))\n".utf8))
@@ -153,7 +150,6 @@ import Testing
 
   /// An archive cannot bring jobs, data or receipts.
   @Test func `one that came from elsewhere is not used`() async throws {
-    let server = try simpleServer()
     try await leave(server)
     try #require(rename(spool, "\(here)/packed") == 0 && mkdir("\(here)/there", 0o755) == 0)
     try await runTool(["/bin/cp", "-a", "packed", ".spoolrun"], directory: here)
@@ -169,7 +165,6 @@ import Testing
 
   /// As when a file system gives the inode's number to one that an archive brings after it was removed.
   @Test func `an inode's number alone does not make one the person's`() async throws {
-    let server = try simpleServer()
     try await leave(server)
     try #require(unlink("\(spool)/.id") == 0 && symlink("0123456789abcdef0123456789abcdef", "\(spool)/.id") == 0)
     let result = try await get("--once", server.url("/a"))
@@ -179,7 +174,6 @@ import Testing
 
   @Test(arguments: ["file", "link", "empty"])
   func `something else of its name is left alone, and an empty one is taken`(kind: String) async throws {
-    let server = try simpleServer()
     switch kind {
     case "file": try writeFile(spool, [1])
     case "link": try #require(mkdir("\(home.path)/x", 0o700) == 0 && symlink("\(home.path)/x", spool) == 0)
@@ -193,7 +187,6 @@ import Testing
 
   @Test(.enabled("needs root, to be several users") { try await Need.users.isMet() })
   func `another user's is in nobody's way`() async throws {
-    let server = try simpleServer()
     try #require(chmod(here, 0o1777) == 0 && mkdir(spool, 0o777) == 0 && chown(spool, 61_001, 61_001) == 0)
     let result = try await get(server.url("/a"))
     #expect(result.status == .exited(0) && result.errors.contains("belongs to another user"), "\(result)")
@@ -214,7 +207,6 @@ import Testing
 
   @Test(.enabled("needs root, and a mount namespace") { try await Need.mounts.isMet() })
   func `what is there is known where nothing can be written`() async throws {
-    let server = try simpleServer()
     #expect(try await get(server.url("/a")).status == .exited(0))
     func getReadOnly(_ url: String) async throws -> CommandResult {
       let script = "mount --bind '\(here)' '\(here)'; mount -o remount,bind,ro '\(here)'; cd '\(here)'; exec \"$@\""
@@ -232,7 +224,6 @@ import Testing
 
   /// Only the person's own are asked.
   @Test func `it has no hooks and no defaults`() async throws {
-    let server = try simpleServer()
     try await leave(server)
     try writeFile("\(spool)/defaults", Array("mode: 640\nbad\n".utf8))
     try #require(mkdir("\(spool)/hooks", 0o700) == 0)
@@ -249,7 +240,6 @@ import Testing
   }
 
   @Test func `what the hook deliver has moved on is not missing`() async throws {
-    let server = try simpleServer()
     let config = "\(home.path)/.config/spoolrun/hooks"
     try await runTool(["/bin/mkdir", "-p", config], directory: home.path)
     let hook = "#!/bin/sh\nmv \"$SPOOLRUN_DIRECTORY/$SPOOLRUN_OUTPUT\" \(home.path)/elsewhere\n"
@@ -262,7 +252,6 @@ import Testing
 
   /// What the person's own spool is for.
   @Test func `where it cannot be, defaults, hooks and receipts are the same`() async throws {
-    let server = try simpleServer()
     #expect(try await get(server.url("/a")).status == .exited(0))
     try writeFile(spool, [1])
     let again = try await get(server.url("/a"))
@@ -330,7 +319,6 @@ import Testing
   }
 
   @Test func `a list with directories has one at the top, and none of its files gets into one`() async throws {
-    let server = try simpleServer()
     let crc = hex8(independentCRC32(Array("payload\n".utf8)))
     try writeFile("\(home.path)/x.sfv", Array("sub/c \(crc)\nsub/deep/d \(crc)\n".utf8))
     let result = try await get("--from", "\(home.path)/x.sfv", "--base", server.url("/"))

@@ -5,13 +5,13 @@ import Testing
 /// One file, now: `spoolrun get`, with a spool of its own for each test.
 @Suite struct GetTests: GetScene {
   let home: TemporaryDirectory
+  private let server: ScriptedServer
 
-  init() throws { home = try Self.makeHome() }
+  init() throws { (home, server) = (try Self.makeHome(), try simpleServer()) }
 
   // MARK: a file
 
   @Test func `the file comes into the current directory, and a second time nothing is fetched`() async throws {
-    let server = try simpleServer()
     let result = try await get(server.url("/a.bin"))
     #expect(result.status == .exited(0) && result.output == "" && result.errors == "", "\(result)")
     #expect(names(in: here) == ["a.bin"])
@@ -30,7 +30,6 @@ import Testing
   func `the file has the permissions of any new file, or those that are asked for`(
     option: String, mask: String, expected: mode_t
   ) async throws {
-    let server = try simpleServer()
     let line = "umask \(mask); exec '\(try productPath("spoolrun"))' get \(option) -o made/ '\(server.url("/a.bin"))'"
     let result = try await run(
       ["/bin/sh", "-c", line], environment: testEnvironment.merging(environment) { $1 }, directory: here)
@@ -46,7 +45,6 @@ import Testing
   }
 
   @Test func `the permissions in defaults are for get, too`() async throws {
-    let server = try simpleServer()
     #expect(try await get(server.url("/first")).status == .exited(0))
     try #require(mkdir("\(home.path)/.config", 0o700) == 0 && mkdir("\(home.path)/.config/spoolrun", 0o700) == 0)
     try writeFile("\(home.path)/.config/spoolrun/defaults", Array("mode: 640\n".utf8))
@@ -55,7 +53,6 @@ import Testing
   }
 
   @Test func `it knows a file whose receipt was archived`() async throws {
-    let server = try simpleServer()
     try #require(mkdir("\(home.path)/.local", 0o700) == 0 && mkdir(state, 0o700) == 0)
     #expect(try await get("--spool", personal, server.url("/a")).status == .exited(0))
     for name in names(in: "\(personal)/done") {
@@ -70,7 +67,6 @@ import Testing
   }
 
   @Test func `it says that a file which is there is another, and fetches one that is gone`() async throws {
-    let server = try simpleServer()
     #expect(try await get(server.url("/a")).status == .exited(0))
     try writeFile("\(here)/a", [1])
     let changed = try await get(server.url("/a"))
@@ -91,7 +87,6 @@ import Testing
   }
 
   @Test func `what the server does not have is status 1, and what it cannot give now is 75`() async throws {
-    let server = try simpleServer()
     let missing = try await get(server.url("/404"))
     #expect(missing.status == .exited(1) && missing.errors.contains("404: http-404: "), "\(missing)")
     let busy = try await get("--once", server.url("/500"), server.url("/a"))
@@ -130,7 +125,6 @@ import Testing
   }
 
   @Test func `a wrong digest publishes nothing, and the right one then does`() async throws {
-    let server = try simpleServer()
     let wrong = try await get("--once", "--crc32", "00000000", server.url("/a"))
     // After 4 seconds the next attempt is due, which finds the same: a command that stood still makes it, too.
     let isSlow = wrong.duration > .seconds(4)
@@ -143,7 +137,6 @@ import Testing
   }
 
   @Test func `with a text instead of a URL, a hook of the spool says where the file is`() async throws {
-    let server = try simpleServer()
     let unnamed = try await get("--resolve", "x")
     #expect(unnamed.status == .exited(64) && unnamed.errors.contains("--output FILE"), "\(unnamed)")
     let missing = try await get("--resolve", "x", "-o", "a")
@@ -166,7 +159,6 @@ import Testing
   // MARK: places
 
   @Test func `-o names a file, a directory or one that is to be made`() async throws {
-    let server = try simpleServer()
     #expect(try await get("-o", "x", server.url("/a")).status == .exited(0))
     #expect(try await get("-o", "new/d/", server.url("/a"), server.url("/b")).status == .exited(0))
     #expect(try await get("-o", "new", server.url("/c")).status == .exited(0))
@@ -181,7 +173,6 @@ import Testing
   }
 
   @Test func `several urls are files, or with one name mirrors of one`() async throws {
-    let server = try simpleServer()
     let result = try await get(server.url("/a.tar.gz?v=1"), server.url("/a.tar.gz?v=2"))
     #expect(result.status == .exited(0), "\(result)")
     let found = names(in: here)
@@ -201,7 +192,6 @@ import Testing
   }
 
   @Test func `a home directory, which contains the spool, gets its files; the spool gets none`() async throws {
-    let server = try simpleServer()
     for _ in 1...2 {
       let result = try await startSpoolrun(["get", server.url("/a")], environment: environment, directory: home.path)
         .result()
@@ -363,7 +353,6 @@ import Testing
   // MARK: lists
 
   @Test func `the files of a list come below the directory, and no name leads out of it`() async throws {
-    let server = try simpleServer()
     try writeFile("\(home.path)/list", Array("\(server.url("/a"))\n\(server.url("/b"))\n".utf8))
     let result = try await get("--from", "\(home.path)/list", "-o", "d/")
     #expect(result.status == .exited(0) && Set(filesBelow(here)) == ["d/a", "d/b"], "\(result)")
@@ -387,7 +376,6 @@ import Testing
   }
 
   @Test func `files of a list that want one name get marks, and are told`() async throws {
-    let server = try simpleServer()
     try writeFile(
       "\(home.path)/list", Array(["/a?1", "/a?2", "/b"].map { "\(server.url($0))\n" }.joined().utf8))
     let result = try await get("--from", "\(home.path)/list")

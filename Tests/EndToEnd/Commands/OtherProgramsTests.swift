@@ -7,8 +7,9 @@ import Testing
 /// What somebody types who knows curl or wget.
 @Suite struct OtherProgramsTests: GetScene {
   let home: TemporaryDirectory
+  private let server: ScriptedServer
 
-  init() throws { home = try Self.makeHome() }
+  init() throws { (home, server) = (try Self.makeHome(), try simpleServer()) }
 
   @Test(arguments: [
     ("-c", "goes on"), ("--continue", "goes on"), ("-C-", "goes on"), ("-LO", "redirects"), ("-O", "names the file"),
@@ -21,7 +22,6 @@ import Testing
     ("-R", "--times"), ("--max-speed=1M", "--limit-rate"), ("-I", "curl(1)"), ("-X", "curl(1)"),
   ])
   func `an option of theirs is answered in one line, and nothing is done`(option: String, word: String) async throws {
-    let server = try simpleServer()
     let result = try await get(option, server.url("/a"))
     #expect(result.exitStatus == 64 && result.output == "", "\(result)")
     #expect(result.errors.hasPrefix("spoolrun: -") && result.errors.contains(word), "\(result)")
@@ -30,7 +30,6 @@ import Testing
   }
 
   @Test func `what they share is taken`() async throws {
-    let server = try simpleServer()
     let result = try await get(
       "-q", "--tries", "3", "-H", "X-Key: 1", "--limit-rate", "9M", "-o", "b", "--spool", spool, server.url("/a"))
     #expect(result.status == .exited(0) && result.output + result.errors == "", "\(result)")
@@ -56,7 +55,6 @@ import Testing
   }
 
   @Test func `another password of a user does not make it another file`() async throws {
-    let server = try simpleServer()
     #expect(try await get("-u", "us3r:wr0ng", server.url("/a")).status == .exited(0))
     let again = try await get("--user=us3r:r1ght", server.url("/a"))
     #expect(again.status == .exited(0) && again.errors.contains("is there already"), "\(again)")
@@ -78,7 +76,6 @@ import Testing
 
   @Test(.enabled("needs tmux(1)") { try await Need.tmux.isMet() })
   func `a terminal is asked for the password, and does not show it`() async throws {
-    let server = try simpleServer()
     let tmux = try await Tmux(columns: 100, rows: 24)
     try await tmux.type("cd \(here) && \(try productPath("spoolrun")) get -u us3r \(server.url("/a"))")
     try await tmux.wait(for: "the question") { $0.contains("Password of us3r:") }
@@ -88,7 +85,6 @@ import Testing
   }
 
   @Test func `a proxy is used, and its URL is checked`() async throws {
-    let server = try simpleServer()
     let refused = try await get("--proxy", "here", "http://files.invalid/a")
     #expect(refused.exitStatus == 64 && refused.errors.contains("--proxy: must be"), "\(refused)")
     let result = try await get("--proxy", server.url(""), "http://files.invalid/a")

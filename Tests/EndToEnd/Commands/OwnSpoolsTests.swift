@@ -8,8 +8,9 @@ import Testing
 /// Commands about jobs that name no spool, after gets that are not done; and jobs by parts of their names.
 @Suite struct OwnSpoolsTests: GetScene {
   let home: TemporaryDirectory
+  private let server: ScriptedServer
 
-  init() throws { home = try Self.makeHome() }
+  init() throws { (home, server) = (try Self.makeHome(), try simpleServer()) }
 
   private func command(_ arguments: String..., directory: String? = nil) async throws -> CommandResult {
     var environment = environment
@@ -85,7 +86,6 @@ import Testing
   }
 
   @Test func `verify and explain know what a get has fetched whose spool is gone`() async throws {
-    let server = try simpleServer()
     #expect(
       try await get("--crc32", hex8(independentCRC32(Array("payload\n".utf8))), server.url("/a")).status == .exited(0))
     #expect(try await get(server.url("/b?token=s3cret")).status == .exited(0))
@@ -166,7 +166,6 @@ import Testing
   func `verify --refetch asks nobody without what is not noted, and tells the command that asks with it`(
     secret: String
   ) async throws {
-    let server = try simpleServer()
     let url = secret.contains("@") ? server.url("/a").replacing("//", with: "//\(secret)") : server.url("/a") + secret
     let header = secret == "" ? ["--header", "X-Key: s3cret"] : []
     #expect(try await start(header + [url]).result().status == .exited(0))
@@ -188,7 +187,6 @@ import Testing
   @Test func `verify --refetch gets nothing into a directory that has none of its files, unless that is named`()
     async throws
   {
-    let server = try simpleServer()
     try #require(mkdir(elsewhere, 0o755) == 0)
     for name in ["a", "b"] {
       #expect(try await get(server.url("/\(name)")).status == .exited(0))
@@ -239,7 +237,6 @@ import Testing
     #expect(strangers.status == .exited(1) && strangers.errors.split(separator: "\n").count == 1, "\(strangers)")
     #expect(strangers.errors.contains("x: nothing of this name was fetched here, nor of 2 others"), "\(strangers)")
     // What a spool beside the files still has.
-    let server = try simpleServer()
     #expect(try await get("--once", server.url("/e"), server.url("/503")).status == .exited(75))
     let left = try await command("verify", "-v", "here/e", "here/a", directory: home.path)
     #expect(left.status == .exited(0) && left.output.split(separator: "\n").count == 2, "\(left)")
@@ -255,7 +252,6 @@ import Testing
   }
 
   @Test func `verify checks the files of gets that have more to do`() async throws {
-    let server = try simpleServer()
     #expect(try await get("--once", server.url("/a"), server.url("/b"), server.url("/503")).status == .exited(75))
     let sound = try await command("verify", "-v", directory: "/")
     #expect(sound.status == .exited(0) && sound.output.split(separator: "\n").count == 2, "\(sound)")
@@ -392,7 +388,6 @@ import Testing
     #expect(status.output.contains("other503-"), "\(status)")
     let alone = try await command("get", directory: moved)
     #expect(alone.status == .exited(64) && alone.errors.contains("was made in \(here); move"), "\(alone)")
-    let server = try simpleServer()
     let anew = try await command("get", server.url("/a"), directory: moved)
     #expect(anew.status == .exited(0) && anew.errors.contains("was made in \(here); move"), "\(anew)")
     try #require(rename(moved, here) == 0)

@@ -4,6 +4,10 @@ import Testing
 
 /// Names that the URL or the server gives: `output: dir/` and `add --remote-name`.
 @Suite struct RemoteNameTests {
+  private let spool: TemporarySpool
+
+  init() throws { spool = try TemporarySpool() }
+
   /// The server proposes names: by the field in the query, or by a redirect.
   private static func server() throws -> ScriptedServer {
     try ScriptedServer { request, reply in
@@ -48,7 +52,6 @@ import Testing
   ])
   func `the server's name is cleaned, written into the job and said`(target: String, name: String) async throws {
     let server = try Self.server()
-    let spool = try TemporarySpool()
     let expected = name.replacing("%C3%AF", with: "ï")
     let result = try await Self.add(
       spool, "-o", "d/", server.url("/\(target.replacing("%25", with: "%"))"))
@@ -60,7 +63,6 @@ import Testing
 
   @Test func `the job's own headers go along, and one question is asked`() async throws {
     let server = try Self.server()
-    let spool = try TemporarySpool()
     let url = server.url("/private?attachment;filename=k")
     #expect(try await Self.add(spool, "--header", "X-Key: 1", url).output == "k\n")
     #expect(server.requests.map(\.method) == ["HEAD"])
@@ -70,7 +72,6 @@ import Testing
 
   @Test func `the login in the spool's defaults is used`() async throws {
     let server = try Self.server()
-    let spool = try TemporarySpool()
     let url = server.url("/private?attachment;filename=k")
     try writeFile(spool.path("defaults"), Array("netrc: netrc\n".utf8))
     let result = try await Self.add(spool, url)
@@ -84,7 +85,6 @@ import Testing
   @Test(arguments: ["gone", "private?x", ""])
   func `without an answer nothing is dropped`(target: String) async throws {
     let server = try Self.server()
-    let spool = try TemporarySpool()
     let result = try await Self.add(spool, server.url("/\(target)"))
     #expect(result.status == .exited(1) && result.errors.contains("nothing was dropped"), "\(result)")
     #expect(spool.names("new") == [])
@@ -92,7 +92,6 @@ import Testing
 
   @Test func `a server is not asked by a scheme that the spool refuses`() async throws {
     let server = try Self.server()
-    let spool = try TemporarySpool()
     try writeFile(spool.path("protocols"), Array("https\n".utf8))
     let result = try await Self.add(spool, server.url("/plain.bin"))
     #expect(result.status == .exited(64) && result.errors.contains("the scheme http is not enabled"), "\(result)")
@@ -100,7 +99,6 @@ import Testing
   }
 
   @Test func `-o FILE and --remote-name contradict each other`() async throws {
-    let spool = try TemporarySpool()
     let result = try await Self.add(spool, "-o", "x", "http://h/a")
     #expect(result.status == .exited(64) && result.errors.contains("--output DIR/"), "\(result)")
   }
@@ -109,7 +107,6 @@ import Testing
 
   @Test func `below a directory the payload has the url's own name`() async throws {
     let server = try simpleServer()
-    let spool = try TemporarySpool()
     try spool.drop("a", "url: \(server.url("/x%20y.bin?q"))\noutput: sets/2026/\n")
     try spool.drop("b", "url: \(server.url("/"))\noutput: sets/\n")
     try await spool.once(exits: 1)

@@ -4,13 +4,16 @@ import Testing
 
 /// Gestures on jobs that a worker has in its hands: by command, and by the `mv` and `rm` that the command stands for.
 @Suite struct RunningGestureTests {
+  private let scene: Scene
+
+  init() throws { scene = try Scene() }
+
   /// Within a second, and more where others have the processor. A heartbeat comes after 30 s, a pass over the spool
   /// after 60, and the silence of the server ends nothing before an hour is over.
   private static let soon = Duration.seconds(25)
 
   @Test(.timeLimit(.minutes(30)), arguments: ["$spoolrun hold big", "mv cur/big:* hold/big"])
   func `hold stops a transfer within a second; released, it goes on`(gesture: String) async throws {
-    let scene = try Scene()
     let result = try await scene.withWorker { _ in
       try scene.spool.drop("big", "url: \(scene.server.url("/slow"))\noutput: o\n\(patient)")
       try await scene.waitForHalf("big")
@@ -32,7 +35,6 @@ import Testing
 
   @Test(.timeLimit(.minutes(30)), arguments: ["$spoolrun cancel big", "rm cur/big:*"])
   func `cancel stops a transfer within a second; its data goes`(gesture: String) async throws {
-    let scene = try Scene()
     let result = try await scene.withWorker { _ in
       try scene.spool.drop("big", "\(scene.server.url("/slow"))\n\(patient)")
       try await scene.waitForHalf("big")
@@ -46,7 +48,6 @@ import Testing
 
   @Test(.timeLimit(.minutes(30)))
   func `a job dropped by the name of one that was just removed runs when that one has ended`() async throws {
-    let scene = try Scene()
     let result = try await scene.withWorker("--rescan", "1h") { _ in
       try scene.spool.drop("big", "url: \(scene.server.url("/slow"))\noutput: first\n")
       try await scene.waitForHalf("big")
@@ -83,7 +84,6 @@ import Testing
 
   @Test(.timeLimit(.minutes(30)))
   func `no job is lost or run twice while all are held and released`() async throws {
-    let scene = try Scene()
     let names = (1...80).map { "job\($0)" }
     let result = try await scene.withWorker { _ in
       for name in names { try scene.spool.drop(name, "url: \(scene.server.url("/fast"))\noutput: \(name)\n") }
@@ -104,7 +104,6 @@ import Testing
 
   @Test(.timeLimit(.minutes(30)))
   func `whatever is cancelled meanwhile leaves no data`() async throws {
-    let scene = try Scene()
     let result = try await scene.withWorker { worker in
       for round in 1...6 {
         for number in 1...20 {

@@ -41,11 +41,9 @@ import Testing
   @Test(arguments: [true, false])
   func `a root that is replaced while a job runs gets its payload, and not the old one`(isMadeAnew: Bool) async throws {
     let root = spool.root + "-out"
-    try #require(mkdir(root, 0o700) == 0 && mkdir(spool.path("hooks"), 0o700) == 0)
+    try #require(mkdir(root, 0o700) == 0)
     let anew = isMadeAnew ? "mkdir \(root)" : "true"
-    let script = "#!/bin/sh\ntest -e \(root)-old || { mv \(root) \(root)-old && \(anew); }\n"
-    try writeFile(spool.path("hooks/verify"), Array(script.utf8))
-    try #require(chmod(spool.path("hooks/verify"), 0o700) == 0)
+    try spool.install("verify", "test -e \(root)-old || { mv \(root) \(root)-old && \(anew); }")
     try drop("a")
     let result = try await spoolrun("--once", "-v", "-d", root, spool.root)
     #expect(names(in: root + "-old") == [])

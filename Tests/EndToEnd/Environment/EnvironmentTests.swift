@@ -9,11 +9,14 @@ import Testing
     try await Need.areMet(.networks, .mounts, .program("python3"))
   })
 struct EnvironmentTests {
+  private let spool: TemporarySpool
+
+  init() throws { spool = try TemporarySpool() }
+
   private let noNetwork = ["/usr/bin/unshare", "--net"]
 
   /// Neither an address nor a name can be reached: that is nobody's failure, and costs no attempt.
   @Test func noNetworkBurnsNoAttempt() async throws {
-    let spool = try TemporarySpool()
     // TEST-NET-1 (RFC 5737) and a name that never resolves (RFC 6761).
     try spool.drop("address", "url: http://192.0.2.1/a\nattempts: 1\n")
     try spool.drop("name", "url: http://host.invalid/a\nattempts: 1\noutput: b\n")
@@ -34,7 +37,6 @@ struct EnvironmentTests {
 
   /// One that is given up meanwhile is told by itself.
   @Test func aJobThatExpiresWithoutANetwork() async throws {
-    let spool = try TemporarySpool()
     try spool.install("failed", "echo x >>$SPOOLRUN_SPOOL/told")
     for number in 0..<3 { try spool.drop("job-\(number)", "url: http://192.0.2.1/\(number)\n") }
     let soon = try await runTool(["/usr/bin/date", "-u", "-d", "30 seconds", "+%FT%TZ"]).output.filter { $0 != "\n" }
@@ -47,7 +49,6 @@ struct EnvironmentTests {
 
   /// But a server on this very machine that refuses is a server that refuses.
   @Test func loopbackNeedsNoNetwork() async throws {
-    let spool = try TemporarySpool()
     try spool.drop("a", "url: http://127.0.0.1:9/a\nattempts: 1\n")
     // SIOCSIFFLAGS with IFF_UP (netdevice(7)): loopback is down in a new namespace.
     let up = """
@@ -81,7 +82,6 @@ struct EnvironmentTests {
       try reply.send(body[start...])
       try reply.send("\r\n0\r\n\r\n")
     }
-    let spool = try TemporarySpool()
     try spool.drop("a", "url: \(server.url("/a"))\nattempts: 1\n")
     // Inside: a full file system twice, then one with room. The copies are what it looked like after each.
     let script = """
@@ -128,7 +128,6 @@ struct EnvironmentTests {
   /// Not even room for an inode or a journal line: an error and a status of the table, and the job stays.
   @Test func nothingFitsAnyMore() async throws {
     let server = try simpleServer()
-    let spool = try TemporarySpool()
     try spool.drop("a", "\(server.url("/a"))\n")
     let script = """
       mount -t tmpfs -o size=1m,mode=700 none "$2/small"
@@ -153,7 +152,6 @@ struct EnvironmentTests {
   @Test(arguments: ["new", "partial"])
   func readOnlySpool(state: String) async throws {
     let server = try simpleServer()
-    let spool = try TemporarySpool()
     let script = """
       mount --bind "$1" "$1"
       mount -o remount,bind,ro "$1"
@@ -178,7 +176,6 @@ struct EnvironmentTests {
   /// Another user's spool: neither read nor written.
   @Test(.enabled("needs root, to be another user") { try await Need.users.isMet() })
   func notOurs() async throws {
-    let spool = try TemporarySpool()
     try spool.drop("a", "http://127.0.0.1:9/a\n")
     // Everything above it may be passed, so that only the spool's own mode bars the way; and so may the program.
     let program = "/proc/self/fd/3"

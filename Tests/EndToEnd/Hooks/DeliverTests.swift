@@ -4,6 +4,10 @@ import Testing
 
 /// The hook `deliver`, which passes a payload on before its job is done.
 @Suite struct DeliverTests {
+  private let server: ScriptedServer
+
+  init() throws { server = try simpleServer() }
+
   private let bytes = Array("payload\n".utf8)
 
   /// Each run writes a line, with what it was told; it fails as long as there is the file `refuse`.
@@ -26,7 +30,6 @@ import Testing
   }
 
   @Test func theReceiptSaysWhen() async throws {
-    let server = try simpleServer()
     let spool = try spool()
     try spool.drop("a", "url: \(server.url("/x"))\noutput: d/a\n")
     let result = try await spoolrun("--once", "-v", spool.root)
@@ -38,7 +41,6 @@ import Testing
   }
 
   @Test func `what it has moved on is no error, until it is asked for again`() async throws {
-    let server = try simpleServer()
     let spool = try spool(#"mv "$SPOOLRUN_DIRECTORY/$SPOOLRUN_OUTPUT" "$SPOOLRUN_SPOOL/elsewhere""#)
     try spool.drop("a", "\(server.url("/x"))\n")
     #expect(try await spoolrun("--once", spool.root).status == .exited(0) && spool.payloads == [])
@@ -56,7 +58,6 @@ import Testing
 
   /// Without the hook nothing is different.
   @Test func withoutItNothingIsSaid() async throws {
-    let server = try simpleServer()
     let spool = try TemporarySpool()
     try spool.drop("a", "\(server.url("/x"))\n")
     try await spool.once(exits: 0)
@@ -95,7 +96,6 @@ import Testing
 
   /// `expires:` is about the download. Until the hook has it, what is published is tried again.
   @Test func whatIsPublishedIsDeliveredHoweverLate() async throws {
-    let server = try simpleServer()
     let spool = try spool(refusing: true)
     try spool.drop("a", "url: \(server.url("/x"))\nexpires: 2099-01-01\n")
     try await spool.once(exits: 75)
@@ -116,7 +116,6 @@ import Testing
   /// Limits are about the download, too.
   @Test(arguments: [["--max-size", "1"], ["--protocols", "https"], []])
   func whatIsPublishedIsDeliveredWhateverIsAllowed(options: [String]) async throws {
-    let server = try simpleServer()
     let spool = try spool(refusing: true)
     try spool.drop("a", "url: \(server.url("/x"))\nsize: 8\n")
     try await spool.once(exits: 75)
@@ -151,7 +150,6 @@ import Testing
   }
 
   @Test func statusTells() async throws {
-    let server = try simpleServer()
     let spool = try spool(refusing: true)
     try spool.drop("a", "\(server.url("/x"))\n")
     _ = try await spoolrun("--once", spool.root)
@@ -165,7 +163,6 @@ import Testing
   /// What a person does while it waits: pause, resume with another text, cancel.
   @Test(arguments: ["", "attempts: 3\n"])
   func aPauseLosesNothing(edit: String) async throws {
-    let server = try simpleServer()
     let spool = try spool(refusing: true)
     try spool.drop("a", "url: \(server.url("/x"))\n")
     _ = try await spoolrun("--once", spool.root)
@@ -180,7 +177,6 @@ import Testing
   }
 
   @Test func aCancelledJobLeavesItsPayload() async throws {
-    let server = try simpleServer()
     let spool = try spool(refusing: true)
     try spool.drop("a", "url: \(server.url("/x"))\noutput: a\n")
     _ = try await spoolrun("--once", spool.root)
@@ -192,7 +188,6 @@ import Testing
   /// A worker that dies while the hook runs has not delivered, whatever the hook does later.
   @Test(arguments: ["kill", "stop", "stop both", "hold", "cancel"])
   func whileItRuns(end: String) async throws {
-    let server = try simpleServer()
     let spool = try spool(
       "echo $$ >>\"$SPOOLRUN_SPOOL/pids\"; test -e \"$SPOOLRUN_SPOOL/go\" || exec sleep 600")
     try spool.drop("a", "url: \(server.url("/x"))\noutput: a\n")
@@ -229,7 +224,6 @@ import Testing
 
   /// A delivery may have gone on after the payload was moved: then it is published again.
   @Test func theHookMayMoveThePayload() async throws {
-    let server = try simpleServer()
     let spool = try spool(
       """
       cat "$SPOOLRUN_DIRECTORY/$SPOOLRUN_OUTPUT" >>"$SPOOLRUN_SPOOL/there"; rm "$SPOOLRUN_DIRECTORY/$SPOOLRUN_OUTPUT"
@@ -244,7 +238,6 @@ import Testing
 
   /// A worker that died after its receipt has only the move to `done/` left, wherever the payload is by then.
   @Test(arguments: [false, true]) func whatWasDeliveredIsDeliveredOnce(hasData: Bool) async throws {
-    let server = try simpleServer()
     let spool = try spool(
       """
       cd "$SPOOLRUN_SPOOL" && echo x >>there && ln "partial/$SPOOLRUN_JOB.part" kept
@@ -263,7 +256,6 @@ import Testing
   /// The file that was moved away is somebody else's: the payload is published again as a file of its own.
   @Test(arguments: ["due", "failed", "held"])
   func whatTheHookMovedIsPublishedAgain(state: String) async throws {
-    let server = try simpleServer()
     let spool = try spool(
       """
       test -e "$SPOOLRUN_SPOOL/moved" && exit
@@ -313,7 +305,6 @@ import Testing
 
   /// No more of them run at a time than transfers may, and each job gets its turn.
   @Test func onlySoManyAtATime() async throws {
-    let server = try simpleServer()
     let spool = try spool(
       """
       cd "$SPOOLRUN_SPOOL"; mkdir "now-$SPOOLRUN_JOB"; ls -d now-* | wc -l >>most
@@ -326,7 +317,6 @@ import Testing
   }
 
   @Test func theLastHooksGetTheFacts() async throws {
-    let server = try simpleServer()
     let spool = try TemporarySpool()
     for hook in ["done", "failed"] {
       try spool.install(hook, "env | grep ^SPOOLRUN_ >\"$SPOOLRUN_SPOOL/told-$SPOOLRUN_JOB\"")
@@ -348,7 +338,6 @@ import Testing
 
   @Test(.enabled("needs rclone") { try await Need.program("rclone").isMet() })
   func theExampleForRclone() async throws {
-    let server = try simpleServer()
     let spool = try TemporarySpool()
     let hook = try readFile("\(SourceTree.root)/contrib/hooks/deliver")
     try spool.install("deliver", "")

@@ -4,24 +4,21 @@ import Testing
 
 /// The programs in `hooks/`.
 @Suite struct HookTests {
-  private func install(_ hook: String, _ script: String, in spool: TemporarySpool, mode: mode_t = 0o700) throws {
-    if fileStatus(spool.path("hooks")) == nil { try #require(mkdir(spool.path("hooks"), 0o700) == 0) }
-    try writeFile(spool.path("hooks/\(hook)"), Array("#!/bin/sh\n\(script)\n".utf8))
-    try #require(chmod(spool.path("hooks/\(hook)"), mode) == 0)
-  }
+  private let server: ScriptedServer
+  private let spool: TemporarySpool
+
+  init() throws { (server, spool) = (try simpleServer(), try TemporarySpool()) }
 
   @Test func verifyMayRejectBeforeAnythingIsPublished() async throws {
-    let server = try simpleServer()
-    let spool = try TemporarySpool()
     // It sees the whole payload, and that it has no final name yet.
-    try install(
+    try spool.install(
       "verify",
       """
       test ! -e "$SPOOLRUN_SPOOL/files/$SPOOLRUN_OUTPUT" && test "$SPOOLRUN_JOB" = good &&
       cmp -s "$SPOOLRUN_PAYLOAD" - <<.
       payload
       .
-      """, in: spool)
+      """)
     for name in ["good", "bad"] { try spool.drop(name, "url: \(server.url("/x"))\noutput: \(name)\n") }
     try await spool.once(exits: 75)
     #expect(spool.payloads == ["good"] && spool.places(of: "good") == ["done/good"])
@@ -34,9 +31,8 @@ import Testing
     // So large that it has a rate, however slowly it comes.
     let body = [UInt8](repeating: 7, count: 100_000)
     let server = try simpleServer(body)
-    let spool = try TemporarySpool()
     for hook in ["done", "failed"] {
-      try install(hook, "env | grep ^SPOOLRUN_ | sort >\"$SPOOLRUN_SPOOL/told-$SPOOLRUN_JOB\"", in: spool)
+      try spool.install(hook, "env | grep ^SPOOLRUN_ | sort >\"$SPOOLRUN_SPOOL/told-$SPOOLRUN_JOB\"")
     }
     // Nothing of a job is a command.
     try spool.drop("$(touch x)", "url: \(server.url("/a?secret=1"))\noutput: d/a\n")
@@ -67,9 +63,8 @@ import Testing
 
   /// What is no job, and a job with a wrong line, are given up like others. The run ends when the hook has.
   @Test func failedIsToldOfWhatIsRejected() async throws {
-    let spool = try TemporarySpool()
-    try install(
-      "failed", "sleep 0.2; env | grep ^SPOOLRUN_ | sort >\"$SPOOLRUN_SPOOL/told-$SPOOLRUN_JOB\"", in: spool)
+    try spool.install(
+      "failed", "sleep 0.2; env | grep ^SPOOLRUN_ | sort >\"$SPOOLRUN_SPOOL/told-$SPOOLRUN_JOB\"")
     try spool.drop("bad", "url: http://127.0.0.1:9/x\nsise: 1\n")
     try #require(mkfifo(spool.path("new/pipe"), 0o600) == 0)
     try #require(mkfifo(spool.path("failed/pipe"), 0o600) == 0)
@@ -91,9 +86,8 @@ import Testing
 
   /// They need no transfer of this run to be told of it.
   @Test func doneKnowsAFileThatWasThereAlready() async throws {
-    let spool = try TemporarySpool()
     let payload = Array("payload\n".utf8)
-    try install("done", "env >\"$SPOOLRUN_SPOOL/told\"", in: spool)
+    try spool.install("done", "env >\"$SPOOLRUN_SPOOL/told\"")
     try writeFile(spool.path("files/a"), payload)
     try spool.drop("a", "url: http://127.0.0.1:9/a\ncrc32: \(hex8(independentCRC32(payload)))\n")
     try await spool.once(exits: 0)
@@ -105,8 +99,7 @@ import Testing
 
   /// A worker that died before it moved the job had not told anybody.
   @Test func failedIsToldByWhoFinishesTheRecord() async throws {
-    let spool = try TemporarySpool()
-    try install("failed", "env >\"$SPOOLRUN_SPOOL/told\"", in: spool)
+    try spool.install("failed", "env >\"$SPOOLRUN_SPOOL/told\"")
     let host = try hostName()
     let record = "failed: 2026-11-21T03:00:00Z attempt=1 class=permanent code=http-404 at=0 reason=\"gone for good\"\n"
     try writeFile(spool.path("cur/a:\(host).1.0000000a"), Array("url: http://127.0.0.1:9/a\n\(record)".utf8))
@@ -121,9 +114,7 @@ import Testing
 
   /// A name is bytes, and so is what stands in an environment.
   @Test func aPayloadWhoseNameIsNoTextIsFound() async throws {
-    let server = try simpleServer()
-    let spool = try TemporarySpool()
-    try install("verify", "cmp -s \"$SPOOLRUN_PAYLOAD\" - <<.\npayload\n.", in: spool)
+    try spool.install("verify", "cmp -s \"$SPOOLRUN_PAYLOAD\" - <<.\npayload\n.")
     let drop = "printf 'url: \(server.url("/x"))\\noutput: a\\n' >\"$(printf 'new/\\377')\""
     try await runTool(["/bin/sh", "-euc", drop], directory: spool.root)
     let result = try await spoolrun("--once", spool.root)
@@ -133,9 +124,7 @@ import Testing
   /// Where nobody waits for children, wait(2) knows nothing of how they end.
   @Test(.enabled("needs python3") { try await Need.program("python3").isMet() })
   func aNoIsHeardThoughTheCallerIgnoresChildren() async throws {
-    let server = try simpleServer()
-    let spool = try TemporarySpool()
-    try install("verify", "exit 1", in: spool)
+    try spool.install("verify", "exit 1")
     try spool.drop("a", "\(server.url("/x"))\n")
     let ignoring =
       "import os, signal, sys; signal.signal(signal.SIGCHLD, signal.SIG_IGN); os.execv(sys.argv[1], sys.argv[1:])"
@@ -146,9 +135,7 @@ import Testing
 
   /// Whatever it says is for the log, and changes nothing that is done.
   @Test func outputIsLoggedAndFailureIsNoFailureOfTheJob() async throws {
-    let server = try simpleServer()
-    let spool = try TemporarySpool()
-    try install("done", "printf 'one\\nt\\033[2Jwo\\n'; exit 3", in: spool)
+    try spool.install("done", "printf 'one\\nt\\033[2Jwo\\n'; exit 3")
     try spool.drop("a", "\(server.url("/x"))\n")
     let result = try await spoolrun("--once", "-v", spool.root)
     #expect(result.status == .exited(0) && spool.places(of: "a") == ["done/a"])
@@ -166,15 +153,13 @@ import Testing
   /// Killed, or not even asked, it has said nothing of the data: that stays, and the hook is asked again.
   @Test(arguments: ["kill -TERM $$", "exit 127", "no-such-tool", "sh -c 'kill -TERM $$'"])
   func noAnswerIsNoNo(script: String) async throws {
-    let server = try simpleServer()
-    let spool = try TemporarySpool()
-    try install("verify", script, in: spool)
+    try spool.install("verify", script)
     try spool.drop("a", "url: \(server.url("/a"))\nurl: \(server.url("/b"))\n")
     try await spool.once(exits: 75)
     let record = try spool.lastFailure("partial/a")
     #expect(record["code"] == "hook" && record["class"] == "temporary" && record["at"] == "8")
     #expect(spool.names("partial").contains("a.part") && spool.names("failed") == [] && spool.payloads == [])
-    try install("verify", "exit 0", in: spool)
+    try spool.install("verify", "exit 0")
     try spool.makeDue("a")
     try await spool.once(exits: 0)
     #expect(server.requests.count == 1, "it is not fetched again")
@@ -185,11 +170,8 @@ import Testing
   /// judged, whatever it ends with.
   @Test(arguments: ["verify", "done", "failed"], ["exit 1", ""])
   func aStopEndsTheHookToo(hook: String, reaction: String) async throws {
-    let server = try simpleServer()
-    let spool = try TemporarySpool()
-    try install(
-      hook, "trap '\(reaction)' TERM; echo $$ >\"$SPOOLRUN_SPOOL/pid\"; while :; do sleep 600 & wait $!; done",
-      in: spool)
+    try spool.install(
+      hook, "trap '\(reaction)' TERM; echo $$ >\"$SPOOLRUN_SPOOL/pid\"; while :; do sleep 600 & wait $!; done")
     try spool.drop("a", "\(server.url(hook == "failed" ? "/404" : "/a"))\n")
     let worker = try startSpoolrun(["--once", spool.root])
     try await waitUntil("the hook runs") { (try? readFile(spool.path("pid")).last) == 0x0A }
@@ -208,9 +190,7 @@ import Testing
 
   /// As does whoever holds or cancels its job.
   @Test func aGestureEndsTheHookToo() async throws {
-    let server = try simpleServer()
-    let spool = try TemporarySpool()
-    try install("verify", "touch \"$SPOOLRUN_SPOOL/runs\"; exec sleep 600", in: spool)
+    try spool.install("verify", "touch \"$SPOOLRUN_SPOOL/runs\"; exec sleep 600")
     try spool.drop("a", "\(server.url("/a"))\n")
     let worker = try startSpoolrun(["--once", spool.root])
     try await waitUntil("the hook runs") { fileStatus(spool.path("runs")) != nil }
@@ -232,9 +212,7 @@ import Testing
     ("printf X | dd of=\"$SPOOLRUN_PAYLOAD\" conv=notrunc; kill -9 $$", "crc32"),
   ])
   func aHookThatChangesThePayloadIsFound(script: String, what: String) async throws {
-    let server = try simpleServer()
-    let spool = try TemporarySpool()
-    try install("verify", "cd \"$SPOOLRUN_SPOOL\" || exit 9\n\(script)", in: spool)
+    try spool.install("verify", "cd \"$SPOOLRUN_SPOOL\" || exit 9\n\(script)")
     // One attempt: after a mismatch the next one is due in 4 seconds, which may be before a slow run has ended.
     try spool.drop("a", "url: \(server.url("/a"))\nurl: \(server.url("/b"))\nattempts: 1\n")
     try await spool.once(exits: 1)
@@ -252,9 +230,7 @@ import Testing
   /// What leaves the data as it is, is no change.
   @Test(arguments: ["chmod 640 \"$SPOOLRUN_PAYLOAD\"", "touch \"$SPOOLRUN_PAYLOAD\"", "cat \"$SPOOLRUN_PAYLOAD\""])
   func aHookMayTouchThePayload(script: String) async throws {
-    let server = try simpleServer()
-    let spool = try TemporarySpool()
-    try install("verify", script, in: spool)
+    try spool.install("verify", script)
     try spool.drop("a", "\(server.url("/a"))\n")
     try await spool.once(exits: 0)
     #expect(try spool.payload("a") == Array("payload\n".utf8))
@@ -280,7 +256,7 @@ import Testing
   private func expectRefusal(change: String, advice: String) async throws {
     let server = try simpleServer()
     let spool = try TemporarySpool()
-    try install("verify", "touch \"$SPOOLRUN_SPOOL/ran\"", in: spool)
+    try spool.install("verify", "touch \"$SPOOLRUN_SPOOL/ran\"")
     try await runTool(["/bin/sh", "-euc", change], directory: spool.root)
     try spool.drop("a", "\(server.url("/x"))\n")
     let result = try await spoolrun("--once", spool.root)
@@ -291,10 +267,8 @@ import Testing
   /// While one is told, another transfer has the connection.
   @Test(.timeLimit(.minutes(30)), arguments: ["done", "failed"])
   func aHookKeepsNoTransferFromItsStart(hook: String) async throws {
-    let server = try simpleServer()
-    let spool = try TemporarySpool()
     let script = "test $SPOOLRUN_JOB = second || until test -e \"$SPOOLRUN_SPOOL/files/second\"; do sleep 0.05; done"
-    try install(hook, script, in: spool)
+    try spool.install(hook, script)
     // In the order of their times.
     try spool.drop("first", "url: \(server.url(hook == "done" ? "/x" : "/404"))\noutput: first\n")
     try setModificationTime(spool.path("new/first"), secondsFromNow: -100)

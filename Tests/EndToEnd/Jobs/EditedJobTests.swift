@@ -19,33 +19,21 @@ import Testing
         try reply.respond("200 OK", ["ETag: \"1\""], body: Array(request.target.utf8))
       }, try TemporarySpool()
     )
-    try #require(mkdir(spool.path("hooks"), 0o700) == 0)
   }
-
-  private func hook(_ name: String, _ text: String?) throws {
-    let path = spool.path("hooks/\(name)")
-    guard let text else { return _ = unlink(path) }
-    try writeFile(path, Array("#!/bin/sh\n\(text)\n".utf8))
-    try #require(chmod(path, 0o700) == 0)
-  }
-
-  private func once() async throws -> CommandResult { try await spoolrun("--once", spool.root) }
 
   /// A job with all of its data, and no verdict about it.
   private func complete(_ path: String, _ more: String = "") async throws {
-    try hook("verify", "kill -9 $$")
+    try spool.install("verify", "kill -9 $$")
     try spool.drop("a", "url: \(server.url(path))\noutput: a.bin\n\(more)")
-    let result = try await once()
-    #expect(result.status == .exited(75), "\(result)")
+    try await spool.once(exits: 75)
     #expect(try readFile(spool.path("partial/a.part")) == Array(path.utf8))
-    try hook("verify", nil)
+    try #require(unlink(spool.path("hooks/verify")) == 0)
   }
 
   @Test func completeDataOfAnotherURL() async throws {
     try await complete("/old")
     #expect(try await spoolrun("url", "--spool", spool.root, "a", server.url("/brandnew")).status == .exited(0))
-    let result = try await once()
-    #expect(result.status == .exited(0), "\(result)")
+    try await spool.once(exits: 0)
     #expect(try spool.payload("a.bin") == Array("/brandnew".utf8))
   }
 
@@ -58,7 +46,7 @@ import Testing
     #expect(text.hasPrefix(first))
     try writeFile(spool.path("partial/a"), Array(("url: \(server.url(new))\n" + text.dropFirst(first.count)).utf8))
     try spool.makeDue("a")
-    let result = try await once()
+    let result = try await spool.once()
     #expect(result.status == .exited(0) && server.requests(for: new).count > 0, "\(result)")
     // With another query, the same strong ETag stands for the same file.
     let isSame = old.hasPrefix("/x") && old.utf8.count == new.utf8.count
@@ -67,14 +55,14 @@ import Testing
 
   /// The data has another name, so it is copied, and the copy is of the old URL, too.
   @Test func completeDataThatIsCopied() async throws {
-    try hook("deliver", #"mv "$SPOOLRUN_DIRECTORY/$SPOOLRUN_OUTPUT" "$SPOOLRUN_DIRECTORY/taken"; exit 3"#)
+    try spool.install("deliver", #"mv "$SPOOLRUN_DIRECTORY/$SPOOLRUN_OUTPUT" "$SPOOLRUN_DIRECTORY/taken"; exit 3"#)
     try spool.drop("a", "url: \(server.url("/old"))\noutput: a.bin\n")
-    #expect(try await once().status == .exited(75))
+    try await spool.once(exits: 75)
     let text = String(decoding: try readFile(spool.path("partial/a")), as: UTF8.self)
     try writeFile(spool.path("partial/a"), Array(text.replacing("/old\n", with: "/new\n", maxReplacements: 1).utf8))
-    try hook("deliver", "exit 0")
+    try spool.install("deliver", "exit 0")
     try spool.makeDue("a")
-    let result = try await once()
+    let result = try await spool.once()
     #expect(result.status == .exited(0) && server.requests(for: "/new").count > 0, "\(result)")
     #expect(try spool.payload("a.bin") == Array("/new".utf8))
   }
@@ -87,14 +75,14 @@ import Testing
     #expect(older != text)
     try writeFile(spool.path("partial/a"), Array(older.utf8))
     try spool.makeDue("a")
-    #expect(try await once().status == .exited(0))
+    try await spool.once(exits: 0)
     #expect(try spool.payload("a.bin") == Array("/old?a=b".utf8) && server.requests.count == 1, "nothing is asked")
   }
 
   @Test func completeDataOfTheSameURL() async throws {
     try await complete("/old?a=b")
     try spool.makeDue("a")
-    #expect(try await once().status == .exited(0))
+    try await spool.once(exits: 0)
     #expect(try spool.payload("a.bin") == Array("/old?a=b".utf8) && server.requests.count == 1, "nothing is asked")
   }
 
@@ -112,30 +100,29 @@ import Testing
   }
 
   @Test func aPayloadThatWaitsForItsDelivery() async throws {
-    try hook("deliver", "exit 3")
+    try spool.install("deliver", "exit 3")
     try spool.drop("a", "url: \(server.url("/old"))\noutput: a.bin\n")
-    #expect(try await once().status == .exited(75))
+    try await spool.once(exits: 75)
     #expect(try await spoolrun("url", "--spool", spool.root, "a", server.url("/brandnew")).status == .exited(0))
-    try hook("deliver", "exit 0")
-    let result = try await once()
-    #expect(result.status == .exited(0), "\(result)")
+    try spool.install("deliver", "exit 0")
+    try await spool.once(exits: 0)
     #expect(try spool.payload("a.bin") == Array("/brandnew".utf8))
   }
 
   /// What has the old name is taken back, and not left without an owner.
   @Test(arguments: [false, true]) func aPayloadThatIsToGoElsewhere(isHeld: Bool) async throws {
-    try hook("deliver", "exit 3")
+    try spool.install("deliver", "exit 3")
     try spool.drop("a", "url: \(server.url("/old"))\noutput: a.bin\n")
-    #expect(try await once().status == .exited(75) && spool.payloads == ["a.bin"])
+    #expect(try await spool.once().status == .exited(75) && spool.payloads == ["a.bin"])
     let text = String(decoding: try readFile(spool.path("partial/a")), as: UTF8.self)
     try writeFile(spool.path("partial/a"), Array(text.replacing("output: a.bin", with: "output: d/b.bin").utf8))
     if isHeld { try spool.move("partial/a", "new/a") } else { try spool.makeDue("a") }
-    var result = try await once()
+    var result = try await spool.once()
     #expect(result.status == .exited(75) && spool.payloads == ["d/b.bin"], "\(result)")
     #expect(try spool.lines("partial/a").last { $0.key == "published" }?["output"] == "d/b.bin")
-    try hook("deliver", "exit 0")
+    try spool.install("deliver", "exit 0")
     try spool.makeDue("a")
-    result = try await once()
+    result = try await spool.once()
     #expect(result.status == .exited(0) && spool.payloads == ["d/b.bin"], "\(result)")
     #expect(spool.places(of: "a") == ["done/a"] && server.requests.count == 1)
   }
@@ -181,7 +168,7 @@ import Testing
   @Test(arguments: [Left.linked, .copied, .requeued]) func aPayloadWithoutReceipt(left: Left) async throws {
     try await publish(left)
     #expect(try await relink().status == .exited(0))
-    let result = try await once()
+    let result = try await spool.once()
     #expect(result.status == .exited(0), "\(left): \(result)")
     #expect(try spool.payload("a.bin") == Array("/brandnew".utf8))
     #expect(spool.places(of: "a") == ["done/a"])
@@ -191,7 +178,7 @@ import Testing
     try await publish(left)
     #expect(try await relink().status == .exited(0))
     let before = try spool.payload("a.bin")
-    let result = try await once()
+    let result = try await spool.once()
     #expect(result.status == .exited(1), "\(left): \(result)")
     #expect(try spool.lastFailure("failed/a")["code"] == "output-exists")
     #expect(try spool.payload("a.bin") == before)
@@ -203,7 +190,7 @@ import Testing
     let refused = try await relink()
     #expect(refused.status == .exited(1) && refused.errors.contains("all but done"), "\(refused)")
     try spool.makeDue("a")
-    let result = try await once()
+    let result = try await spool.once()
     #expect(result.status == .exited(0), "\(left): \(result)")
     #expect(try spool.payload("a.bin") == Array("/old".utf8) && server.requests.count == 1)
   }
@@ -215,18 +202,17 @@ import Testing
     try writeFile(spool.path("tmp/a"), Array(text.replacing("/old\noutput", with: "/brandnew\noutput").utf8))
     try #require(unlink(spool.path("partial/a")) == 0)
     try spool.move("tmp/a", "new/a")
-    let result = try await once()
-    #expect(result.status == .exited(0), "\(result)")
+    try await spool.once(exits: 0)
     #expect(try spool.payload("a.bin") == Array("/brandnew".utf8))
   }
 
   @Test func aJobThatWasDone() async throws {
     try spool.drop("a", "url: \(server.url("/old"))\noutput: a.bin\n")
-    #expect(try await once().status == .exited(0))
+    try await spool.once(exits: 0)
     let text = String(decoding: try readFile(spool.path("done/a")), as: UTF8.self)
     try writeFile(spool.path("done/a"), Array(text.replacing("/old\noutput", with: "/new\noutput").utf8))
     try spool.move("done/a", "new/a")
-    #expect(try await once().status == .exited(1))
+    try await spool.once(exits: 1)
     #expect(try spool.lastFailure("failed/a")["code"] == "output-exists")
   }
 
@@ -240,8 +226,7 @@ import Testing
     let file = open(spool.path("partial/a.part"), O_WRONLY)
     #expect(pwrite(file, "XY", 2, 1) == 2 && close(file) == 0)
     try spool.makeDue("a")
-    let result = try await once()
-    #expect(result.status == .exited(75), "\(result)")
+    try await spool.once(exits: 75)
     #expect(try spool.lastFailure("partial/a")["code"] == "mismatch-crc32")
     #expect(try readFile(spool.path("failed/a.part")) == Array("/XYd".utf8))
   }
@@ -257,10 +242,10 @@ import Testing
     try spool.drop("a", "\(refusing.url("/a"))\n")
     for status: Int32 in [75, 75, 1] {
       if fileStatus(spool.path("partial/a")) != nil { try spool.makeDue("a") }
-      #expect(try await once().status == .exited(status), "\(spool.listing(of: "a"))")
+      try await spool.once(exits: status)
     }
     #expect(try await spoolrun("retry", "--spool", spool.root, "a").status == .exited(0))
-    #expect(try await once().status == .exited(75), "temporary, as the first time")
+    #expect(try await spool.once().status == .exited(75), "temporary, as the first time")
   }
 
   /// When a file was written says nothing of when it was dropped.
@@ -268,13 +253,13 @@ import Testing
     try spool.drop("a", "url: \(server.url("/x"))\noutput: a.bin\n")
     try writeFile(spool.path("tmp/b"), try readFile(spool.path("new/a")))
     try setModificationTime(spool.path("tmp/b"), secondsFromNow: -1000)
-    #expect(try await once().status == .exited(0))
+    try await spool.once(exits: 0)
     try await waitUntil("the receipt is not of this second") {
       let receipt = try #require(fileStatus(spool.path("done/a")))
       return time(nil) > receipt.st_ctim.tv_sec + 1
     }
     try spool.move("tmp/b", "new/b")
-    #expect(try await once().status == .exited(1))
+    try await spool.once(exits: 1)
     #expect(try spool.lastFailure("failed/b")["code"] == "output-exists")
   }
 }

@@ -4,6 +4,10 @@ import Testing
 
 /// What a person does with mv, rm and touch (INTERNALS.md, "Gestures").
 @Suite struct GestureTests {
+  private let spool: TemporarySpool
+
+  init() throws { spool = try TemporarySpool() }
+
   private let half = halfwayBody.count / 2
 
   /// A worker that holds half of job `a`.
@@ -22,7 +26,6 @@ import Testing
         try reply.respond("200 OK", body: [1])
       }
     }
-    let spool = try TemporarySpool()
     try spool.drop("a", "\(server.url("/a"))\n")
     try await spool.once(exits: 75)
     let due = Int(try #require(fileStatus(spool.path("partial/a"))).st_mtim.tv_sec)
@@ -43,7 +46,6 @@ import Testing
   /// what it wrote stays in doubt.
   @Test(arguments: ["new", "partial"], [true, false])
   func aDeadWorkersClaimIsDoubtedWhereverItIsMoved(to place: String, isEnded: Bool) async throws {
-    let spool = try TemporarySpool()
     let worker = "\(try hostName()).1.0000000a"
     let time = "2026-11-21T03:00:00Z"
     var text = "url: http://127.0.0.1:9/a\nexpires: \(time)\n"
@@ -82,7 +84,6 @@ import Testing
         try reply.send(body[start...])
       }
     }
-    let spool = try TemporarySpool()
     try spool.drop("a", "url: \(server.url("/a"))\nattempts: 1\n")
     try await spool.once(exits: 1)
     #expect(spool.places(of: "a") == ["failed/a"] && spool.length("partial/a.part") == half)
@@ -164,7 +165,6 @@ import Testing
   @Test func aGestureConcernsOneJob() async throws {
     let gate = try Gate()
     let server = try halfwayServer(halfwayBody, gate: gate)
-    let spool = try TemporarySpool()
     for name in ["a", "b", "c"] { try spool.drop(name, "\(server.url("/\(name)"))\n\(patient)") }
     let worker = try startSpoolrun(["--once", spool.root])
     try await waitUntil("all are half there") {
@@ -183,7 +183,6 @@ import Testing
   /// A done job that is dropped again gets a receipt of its own, for what it says now.
   @Test func doneToNewRunsAgain() async throws {
     let server = try simpleServer()
-    let spool = try TemporarySpool()
     try spool.drop("a", "url: \(server.url("/a"))\noutput: first\n")
     try await spool.once(exits: 0)
     let text = String(decoding: try readFile(spool.path("done/a")), as: UTF8.self)
@@ -198,7 +197,6 @@ import Testing
 
   @Test func editedAndTriedAgain() async throws {
     let server = try simpleServer()
-    let spool = try TemporarySpool()
     try spool.drop("a", "url: \(server.url("/404"))\noutput: x\n")
     try await spool.once(exits: 1)
     let text = String(decoding: try readFile(spool.path("failed/a")), as: UTF8.self)

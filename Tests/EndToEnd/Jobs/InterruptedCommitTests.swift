@@ -4,6 +4,10 @@ import Testing
 
 /// A worker that died between `verified:` and the payload's name.
 @Suite struct InterruptedCommitTests {
+  private let scene: Scene
+
+  init() throws { scene = try Scene() }
+
   /// - Parameter place: what bears the verified inode's number.
   /// - Parameter more: what a person has added to the job since.
   private func leave(
@@ -23,7 +27,6 @@ import Testing
   }
 
   @Test func `verified data gets its name without another request`() async throws {
-    let scene = try Scene()
     try leave(payload, in: scene)
     try await scene.spool.once(exits: 0)
     #expect(try scene.spool.payload("o") == payload && scene.server.requests.isEmpty)
@@ -52,7 +55,6 @@ import Testing
   /// It has its final name already, by which anybody may have changed it: no receipt may say that this is what was
   /// received.
   @Test func `a payload that was changed before its receipt gets none`() async throws {
-    let scene = try Scene()
     try leave(payload, in: scene)
     #expect(link(scene.spool.path("partial/x.part"), scene.spool.path("files/o")) == 0)
     try writeFile(scene.spool.path("files/o"), payload.reversed())
@@ -64,7 +66,6 @@ import Testing
 
   /// On another file system than the spool it may be anybody's, and here as well once the data is gone.
   @Test func `a stranger's output under the verified inode's number is not taken for the payload`() async throws {
-    let scene = try Scene()
     let stranger = [UInt8](payload.reversed())
     try leave(stranger, as: "files/o", in: scene)
     try await scene.spool.once(exits: 1)
@@ -75,7 +76,6 @@ import Testing
 
   /// SSHFS numbers inodes for each mount, so the worker of another host sees another number.
   @Test(arguments: [false, true]) func `a published payload is known by its content`(hasReceipt: Bool) async throws {
-    let scene = try Scene()
     try leave(payload, in: scene)
     try writeFile(scene.spool.path("files/o"), payload)
     if hasReceipt {
@@ -107,7 +107,6 @@ import Testing
   /// Nothing was declared when it was verified.
   @Test(arguments: [true, false])
   func `verified data is compared with a digest that was added since`(isClaimed: Bool) async throws {
-    let scene = try Scene()
     let digest = try await digest(of: payload)
     let job = isClaimed ? "cur/x:\(try hostName()).1.0000000a" : "partial/x"
     try leave(Self.wrong, verified: Self.wrong, digest, at: job, in: scene)
@@ -137,7 +136,6 @@ import Testing
   }
 
   @Test func `a payload that a digest added since fits stays`() async throws {
-    let scene = try Scene()
     let digest = try await digest(of: payload)
     try leave(payload, digest, in: scene)
     try #require(link(scene.spool.path("partial/x.part"), scene.spool.path("files/o")) == 0)
@@ -148,7 +146,6 @@ import Testing
   }
 
   @Test func `the receipt of a published payload has a digest that was added since`() async throws {
-    let scene = try Scene()
     let digest = try await digest(of: payload)
     try leave(payload, digest, in: scene)
     try #require(link(scene.spool.path("partial/x.part"), scene.spool.path("files/o")) == 0)
@@ -159,7 +156,6 @@ import Testing
 
   /// A frozen worker still has it.
   @Test func `a locked payload that a digest added since does not fit is replaced`() async throws {
-    let scene = try Scene()
     let digest = try await digest(of: payload)
     try leave(Self.wrong, verified: Self.wrong, digest + "overwrite: yes\n", in: scene)
     try #require(link(scene.spool.path("partial/x.part"), scene.spool.path("files/o")) == 0)
@@ -189,7 +185,6 @@ import Testing
   /// Where the server sends parts, a byte shows that it has the same file still.
   @Test(arguments: [true, false])
   func `verified data that is older than the file it is to replace is asked for again`(isOlder: Bool) async throws {
-    let scene = try Scene()
     try leaveBeside([1], isOlder: isOlder, in: scene)
     try await scene.spool.once(exits: 0)
     #expect(try scene.spool.payload("o") == payload)

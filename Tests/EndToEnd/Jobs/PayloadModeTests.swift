@@ -4,9 +4,12 @@ import Testing
 
 /// `mode:`, the permissions of a payload and of the directories that are made for it.
 @Suite struct PayloadModeTests {
+  private let server: ScriptedServer
+  private let spool: TemporarySpool
+
+  init() throws { (server, spool) = (try simpleServer(), try TemporarySpool()) }
+
   @Test func `a job says who may read its payload, and enter its directories`() async throws {
-    let server = try simpleServer()
-    let spool = try TemporarySpool()
     try #require(mkdir(spool.path("files/there"), 0o700) == 0)
     try spool.drop("a", "url: \(server.url("/a"))\noutput: made/deep/a\nmode: 644\n")
     try spool.drop("b", "url: \(server.url("/b"))\noutput: there/b\nmode: 0775\n")
@@ -22,8 +25,6 @@ import Testing
 
   /// Else a group that may read `files` could not read what is below a new directory.
   @Test func `new directories hand on their group`() async throws {
-    let server = try simpleServer()
-    let spool = try TemporarySpool()
     try #require(chmod(spool.path("files"), 0o2750) == 0)
     try spool.drop("a", "url: \(server.url("/a"))\noutput: made/deep/a\nmode: 640\n")
     try await spool.once(exits: 0)
@@ -32,8 +33,6 @@ import Testing
   }
 
   @Test func `defaults have it for all, and a job for itself`() async throws {
-    let server = try simpleServer()
-    let spool = try TemporarySpool()
     try writeFile(spool.path("defaults"), Array("mode: 640\n".utf8))
     try spool.drop("a", "url: \(server.url("/a"))\noutput: d/a\n")
     try spool.drop("b", "url: \(server.url("/b"))\nmode: 600\n")
@@ -45,8 +44,6 @@ import Testing
   /// The payload is then a copy.
   @Test(.enabled("needs /dev/shm to be a file system of its own") { try await Need.otherFileSystem.isMet() })
   func `on another file system as well`() async throws {
-    let server = try simpleServer()
-    let spool = try TemporarySpool()
     let root = try TemporaryDirectory(in: TemporaryDirectory.otherFileSystem)
     try spool.drop("a", "url: \(server.url("/a"))\noutput: d/a\nmode: 664\n")
     #expect(try await spoolrun("--once", "--directory", root.path, spool.root).status == .exited(0))
@@ -55,7 +52,6 @@ import Testing
 
   @Test(arguments: ["644", "0755", "600", "775"])
   func `these are permissions of a payload`(text: String) async throws {
-    let spool = try TemporarySpool()
     let result = try await spoolrun("add", "--spool", spool.root, "--mode", text, "https://h/a")
     #expect(result.status == .exited(0), "\(result)")
   }
@@ -63,7 +59,6 @@ import Testing
   /// The owner may always read and write; nobody else writes, and there is no set-user-ID.
   @Test(arguments: ["4755", "666", "777", "244", "044", "444", "64", "06444", "u+r", "688", "-644"])
   func `these are not`(text: String) async throws {
-    let spool = try TemporarySpool()
     let result = try await spoolrun("add", "--spool", spool.root, "--mode=\(text)", "https://h/a")
     #expect(result.status == .exited(64) && result.errors.contains("mode: must be permissions in octal"), "\(result)")
     try spool.drop("a", "url: https://h/a\nmode: \(text)\n")

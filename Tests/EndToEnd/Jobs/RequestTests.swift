@@ -4,10 +4,13 @@ import Testing
 
 /// What a job asks for, and what it gets: each key through a real run.
 @Suite struct RequestTests {
+  private let server: ScriptedServer
+  private let spool: TemporarySpool
+
+  init() throws { (server, spool) = (try simpleServer(), try TemporarySpool()) }
+
   @Test(.enabled("needs rhash") { try await Need.program("rhash").isMet() })
   func bareURL() async throws {
-    let server = try simpleServer()
-    let spool = try TemporarySpool()
     try writeFile(spool.path("new/a"), Array("\(server.url("/a.bin?x=1"))\n".utf8))
     try await spool.once(exits: 0)
     #expect(try spool.payload("a.bin") == Array("payload\n".utf8))
@@ -24,8 +27,6 @@ import Testing
   }
 
   @Test func mirrorsInOrder() async throws {
-    let server = try simpleServer()
-    let spool = try TemporarySpool()
     try spool.drop(
       "a", "url: \(server.url("/404"))\nurl: \(server.url("/500"))\nurl: \(server.url("/good"))\noutput: x\n")
     try await spool.once(exits: 0)
@@ -34,8 +35,6 @@ import Testing
   }
 
   @Test func overwrite() async throws {
-    let server = try simpleServer()
-    let spool = try TemporarySpool()
     for (name, text) in [("no", ""), ("said-no", "overwrite: no\n"), ("yes", "overwrite: yes\n")] {
       try writeFile(spool.path("files/\(name)"), [9])
       try spool.drop(name, "url: \(server.url("/x"))\noutput: \(name)\n\(text)")
@@ -50,8 +49,6 @@ import Testing
   /// A file that already is what the job asks for: done, without a request.
   @Test(arguments: [("", true), ("size: 8\n", true), ("size: 9\n", false)])
   func existing(more: String, isDone: Bool) async throws {
-    let server = try simpleServer()
-    let spool = try TemporarySpool()
     try writeFile(spool.path("files/x"), Array("payload\n".utf8))
     try spool.drop("a", "url: \(server.url("/x"))\ncrc32: \(hex8(independentCRC32(Array("payload\n".utf8))))\n\(more)")
     try await spool.once(exits: isDone ? 0 : 1)
@@ -64,8 +61,6 @@ import Testing
   }
 
   @Test func attempts() async throws {
-    let server = try simpleServer()
-    let spool = try TemporarySpool()
     try spool.drop("a", "url: \(server.url("/500"))\nattempts: 3\n")
     for round in 1...3 {
       try await spool.once(exits: round < 3 ? 75 : 1)
@@ -77,8 +72,6 @@ import Testing
   }
 
   @Test func expiry() async throws {
-    let server = try simpleServer()
-    let spool = try TemporarySpool()
     try spool.drop("past", "url: \(server.url("/a"))\nexpires: 2001-01-01\n")
     try spool.drop("future", "url: \(server.url("/b"))\nexpires: 2099-01-01T00:00:00Z\n")
     try await spool.once(exits: 1)
@@ -103,8 +96,6 @@ import Testing
   }
 
   @Test func defaultsAreInherited() async throws {
-    let server = try simpleServer()
-    let spool = try TemporarySpool()
     try writeFile(
       spool.path("defaults"),
       Array("# for all\nattempts: 1\nheader: X-One: default\nheader: X-Two: default\noverwrite: yes\n".utf8))
@@ -134,7 +125,6 @@ import Testing
       let place = (request.value("host") ?? "").split(separator: ":")
       try reply.respond("302 Found", ["Location: http://\(name.dropFirst(3)):\(place.last ?? "")/end"], body: [])
     }
-    let spool = try TemporarySpool()
     try writeFile(spool.path("defaults"), Array("header@localhost: X-Token: s3cret\nheader: X-All: yes\n".utf8))
     let local = server.url("").replacing("127.0.0.1", with: "LocalHost")
     try spool.drop("own", "\(local)/own\n")
@@ -157,8 +147,6 @@ import Testing
 
   @Test(.enabled("needs /dev/shm to be a file system of its own") { try await Need.otherFileSystem.isMet() })
   func anOutputRootElsewhere() async throws {
-    let server = try simpleServer()
-    let spool = try TemporarySpool()
     let directory = try TemporaryDirectory(in: TemporaryDirectory.otherFileSystem)
     defer { withExtendedLifetime(directory) {} }
     let shared = directory.path
@@ -180,7 +168,6 @@ import Testing
       try reply.send(halfwayBody[start..<min(start + 100_000, halfwayBody.count)])
       try reply.finish()
     }
-    let spool = try TemporarySpool()
     try spool.drop("a", "url: \(server.url("/a"))\n")
     try await spool.once(exits: 0)
     #expect(try spool.payload("a") == halfwayBody && server.requests.count < 40)

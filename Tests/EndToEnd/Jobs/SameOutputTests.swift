@@ -4,11 +4,14 @@ import Testing
 
 /// Outputs whose name is taken, or gets taken.
 @Suite struct SameOutputTests {
+  private let server: ScriptedServer
+  private let spool: TemporarySpool
+
+  init() throws { (server, spool) = (try simpleServer(), try TemporarySpool()) }
+
   /// As with `wget -P`; before anything is fetched.
   @Test(arguments: ["", "overwrite: yes\n"])
   func aDirectoryIsNoOutput(more: String) async throws {
-    let server = try simpleServer()
-    let spool = try TemporarySpool()
     try #require(mkdir(spool.path("files/sets"), 0o700) == 0)
     try spool.drop("a", "url: \(server.url("/x"))\noutput: sets\n\(more)")
     let result = try await spoolrun("--once", spool.root)
@@ -34,8 +37,6 @@ import Testing
   /// After `rm cur/a:*` in the middle of a commit, data and payload are one file: that is not what a new job wants to
   /// be fetched.
   @Test func olderDataThatIsTheOutputIsReplaced() async throws {
-    let server = try simpleServer()
-    let spool = try TemporarySpool()
     try writeFile(spool.path("files/a"), Array("old".utf8))
     try #require(link(spool.path("files/a"), spool.path("partial/a.part")) == 0)
     try spool.drop("a", "url: \(server.url("/a"))\noverwrite: yes\n")
@@ -66,7 +67,6 @@ import Testing
   func theSecondWaitsForTheFirst(target: String, more: String, isDone: Bool) async throws {
     let gate = try Gate()
     let server = try gatedServer(gate)
-    let spool = try TemporarySpool()
     try spool.drop("a", "url: \(server.url("/x"))\noutput: sets/o\n\(patient)")
     let worker = try startSpoolrun(["-v", spool.root])
     try await waitUntil("the first runs") { server.requests.count == 1 }
@@ -94,7 +94,6 @@ import Testing
 
   /// What nothing proves of the data is not proven of the other file, until the job declares it.
   @Test func theSameBytesOfUnprovenLength() async throws {
-    let spool = try TemporarySpool()
     let server = try ScriptedServer { [path = spool.path("files/a")] _, reply in
       try? writeFile(path, Array("payload\n".utf8))
       try reply.head("200 OK", ["Connection: close"])
@@ -117,8 +116,6 @@ import Testing
 
   /// A job that is dropped when the other is done asks for the file as it is now.
   @Test func aLaterJobIsNotGivenTheEarlierFile() async throws {
-    let server = try simpleServer()
-    let spool = try TemporarySpool()
     try spool.drop("a", "url: \(server.url("/x"))\noutput: o\n")
     try await spool.once(exits: 0)
     // Receipts have whole seconds.
@@ -134,8 +131,6 @@ import Testing
 
   /// With --once as well: the run ends when both have.
   @Test func inOneRunOneAfterTheOther() async throws {
-    let server = try simpleServer()
-    let spool = try TemporarySpool()
     for name in ["a", "b", "c", "d"] { try spool.drop(name, "url: \(server.url("/x"))\noutput: o\n\(Self.sum)") }
     let result = try await spoolrun("--once", spool.root)
     #expect(result.status == .exited(0) && spool.names("done") == ["a", "b", "c", "d"], "\(result)")
@@ -144,8 +139,6 @@ import Testing
 
   /// The first fails: the second is not kept from what the first could not do.
   @Test func theSecondGoesOnWhereTheFirstFails() async throws {
-    let server = try simpleServer()
-    let spool = try TemporarySpool()
     try spool.drop("a", "url: \(server.url("/404"))\noutput: o\n")
     try setModificationTime(spool.path("new/a"), secondsFromNow: -60)
     try spool.drop("b", "url: \(server.url("/x"))\noutput: o\n")
@@ -158,7 +151,6 @@ import Testing
   func theFirstOfAnotherWorker(target: String, more: String) async throws {
     let gate = try Gate()
     let server = try gatedServer(gate)
-    let spool = try TemporarySpool()
     try spool.drop("a", "url: \(server.url("/x"))\noutput: o\n\(patient)")
     let first = try startSpoolrun(["--once", spool.root])
     try await waitUntil("the first runs") { server.requests.count == 1 }

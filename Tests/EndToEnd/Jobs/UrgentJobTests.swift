@@ -5,6 +5,10 @@ import Testing
 
 /// Jobs of high and low priority, with a worker.
 @Suite struct UrgentJobTests {
+  private let spool: TemporarySpool
+
+  init() throws { spool = try TemporarySpool() }
+
   /// Holds `/held…` until the gate opens.
   private func server(_ gate: Gate) throws -> ScriptedServer {
     try ScriptedServer { request, reply in
@@ -57,7 +61,6 @@ import Testing
     let gate = try Gate()
     let server = try halfwayServer(halfwayBody, gate: gate)
     let quick = try simpleServer()
-    let spool = try TemporarySpool()
     try spool.drop("low", "\(server.url("/low"))\npriority: low\n\(patient)")
     let worker = try startSpoolrun(["-v", "--jobs", "1", spool.root])
     try await waitUntil("half of it is there") { spool.length("partial/low.part") == halfwayBody.count / 2 }
@@ -126,7 +129,6 @@ import Testing
   @Test func aLowOneNeverTakesTheLastSlot() async throws {
     let gate = try Gate()
     let server = try server(gate)
-    let spool = try TemporarySpool()
     for number in 0..<4 { try spool.drop("low\(number)", "\(server.url("/held\(number)"))\npriority: low\n\(patient)") }
     let worker = try startSpoolrun(["--jobs", "3", spool.root])
     try await waitUntil("two run") { spool.names("cur").count == 2 }
@@ -155,7 +157,6 @@ import Testing
   }
 
   @Test func statusShowsThePriority() async throws {
-    let spool = try TemporarySpool()
     try spool.drop("a", "https://h/a\n")
     try spool.drop("b", "https://h/b\npriority: low\n")
     try dropUrgently(spool, "z", "https://h/z\n")
@@ -169,7 +170,6 @@ import Testing
   }
 
   @Test func theCommandChangesThePriority() async throws {
-    let spool = try TemporarySpool()
     try spool.drop("x", "https://h/a\n")
     func prioritise(_ arguments: String...) async throws -> CommandResult {
       try await spoolrun(["prioritize", "--spool", spool.root, "-v"] + arguments)

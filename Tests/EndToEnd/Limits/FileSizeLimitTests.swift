@@ -47,11 +47,8 @@ import Testing
   @Test func hooksDieOfItAsEver() async throws {
     let server = try server()
     let spool = try TemporarySpool()
-    try #require(mkdir(spool.path("hooks"), 0o700) == 0)
-    let script =
-      "#!/bin/sh\nsh -c 'exec head -c 600000 /dev/zero >\"$SPOOLRUN_SPOOL/big\"'; echo $? >\"$SPOOLRUN_SPOOL/end\"\n"
-    try writeFile(spool.path("hooks/done"), Array(script.utf8))
-    try #require(chmod(spool.path("hooks/done"), 0o700) == 0)
+    try spool.install(
+      "done", "sh -c 'exec head -c 600000 /dev/zero >\"$SPOOLRUN_SPOOL/big\"'; echo $? >\"$SPOOLRUN_SPOOL/end\"")
     try spool.drop("a", "\(server.url("/small"))\n")
     #expect(try await spoolrun("--once", spool.root, prefix: limiting).status == .exited(0))
     #expect(try readFile(spool.path("end")) == Array("\(128 + SIGXFSZ)\n".utf8))

@@ -4,9 +4,12 @@ import Testing
 
 /// What keeps jobs from starting: a gate, and room to leave on the disk.
 @Suite struct GateTests {
+  private let server: ScriptedServer
+  private let spool: TemporarySpool
+
+  init() throws { (server, spool) = (try simpleServer(), try TemporarySpool()) }
+
   @Test func aClosedGateStartsNothing() async throws {
-    let server = try simpleServer()
-    let spool = try TemporarySpool()
     try spool.drop("a", "\(server.url("/x"))\n")
     let closed = try await spoolrun("--once", "--gate", "test -e \(spool.path("open"))", spool.root)
     #expect(closed.status == .exited(75) && closed.errors == "", "\(closed)")
@@ -18,7 +21,6 @@ import Testing
 
   /// Closed would be silence for ever.
   @Test func aGateThatIsNoCommandIsTold() async throws {
-    let spool = try TemporarySpool()
     try spool.drop("a", "http://127.0.0.1:9/x\n")
     let result = try await spoolrun("--once", "--gate", nowhere, spool.root)
     #expect(result.status == .exited(75) && result.errors.contains("cannot be run"), "\(result)")
@@ -27,8 +29,6 @@ import Testing
 
   /// It is asked when there is something to start, and again until it opens.
   @Test func aGateThatOpensLetsAWatchingWorkerGoOn() async throws {
-    let server = try simpleServer()
-    let spool = try TemporarySpool()
     // It has its answer before it is seen to be asked.
     let gate = "test -e \(spool.path("open")); answer=$?; echo >>\(spool.path("asked")); exit $answer"
     let worker = try startSpoolrun(["-v", "--gate", gate, spool.root])
@@ -44,8 +44,6 @@ import Testing
 
   /// An answer holds for some seconds, and not for good.
   @Test func aGateThatClosesIsHeard() async throws {
-    let server = try simpleServer()
-    let spool = try TemporarySpool()
     let gate = "test ! -e \(spool.path("closed"))"
     let log = spool.path("log")
     let worker = try startSpoolrun(
@@ -67,7 +65,6 @@ import Testing
 
   /// A gate may take its time: gestures and signals are seen meanwhile.
   @Test func aWorkerThatAsksItsGateCanBeStopped() async throws {
-    let spool = try TemporarySpool()
     let worker = try startSpoolrun(["--gate", "echo $$ >\(spool.path("gate")); exec sleep 600", spool.root])
     try spool.drop("a", "http://127.0.0.1:9/a\n")
     try await waitUntil("it asks") { (try? readFile(spool.path("gate")))?.last == 0x0A }
@@ -77,8 +74,6 @@ import Testing
   }
 
   @Test func roomToLeaveIsLeft() async throws {
-    let server = try simpleServer()
-    let spool = try TemporarySpool()
     try spool.drop("a", "\(server.url("/x"))\n")
     let first = try await spoolrun("--once", "--min-free", "4000T", spool.root)
     #expect(
@@ -95,7 +90,6 @@ import Testing
   /// In a network of its own, whose only link is down and then comes up: long before the job's next attempt is due.
   @Test(.enabled("needs root and a network namespace") { try await Need.networks.isMet() })
   func aNetworkThatReturnsIsUsedAtOnce() async throws {
-    let spool = try TemporarySpool()
     let script = """
       ip link set lo up
       ip link add spool0 type veth peer name spool1
@@ -125,7 +119,6 @@ import Testing
       try await Need.areMet(.networks, .mounts)
     })
   func aHostOutOfReachIsNoMissingNetwork() async throws {
-    let spool = try TemporarySpool()
     let script = """
       ip link set lo up
       ip link add spool0 type veth peer name spool1

@@ -5,6 +5,10 @@ import Testing
 
 /// How many transfers at once, and over how many connections.
 @Suite struct LimitTests {
+  private let spool: TemporarySpool
+
+  init() throws { spool = try TemporarySpool() }
+
   /// Holds every request until the gate opens, and counts.
   private func holding(_ gauge: Gauge, _ gate: Gate) throws -> ScriptedServer {
     try ScriptedServer { _, reply in
@@ -21,7 +25,6 @@ import Testing
     let gate = try Gate()
     let busy = try holding(gauge, gate)
     let other = try simpleServer()
-    let spool = try TemporarySpool()
     for number in 0..<12 { try spool.drop("busy-\(number)", "url: \(busy.url("/x"))\noutput: \(number)\n\(patient)") }
     for number in 0..<3 { try spool.drop("zother-\(number)", "url: \(other.url("/y"))\noutput: y\(number)\n") }
     let worker = try startSpoolrun(["--once", "--jobs", "\(jobs)", "--per-host", "\(perHost)", spool.root])
@@ -44,7 +47,6 @@ import Testing
       if refuses { return try reply.respond("429 Too Many Requests", body: []) }
       try reply.respond("200 OK", body: body)
     }
-    let spool = try TemporarySpool()
     for number in 0..<300 { try spool.drop("\(number)", "\(server.url("/\(number)"))\n") }
     let worker = try startSpoolrun(["--once", "--jobs", "16", spool.root])
     #expect(try await worker.result().status == .exited(refuses ? 75 : 0))
@@ -55,7 +57,6 @@ import Testing
     let gauge = Gauge()
     let gate = try Gate()
     let servers = try (0..<5).map { _ in try holding(gauge, gate) }
-    let spool = try TemporarySpool()
     for number in 0..<20 {
       try spool.drop("job-\(number)", "url: \(servers[number % 5].url("/x"))\noutput: \(number)\n\(patient)")
     }
@@ -73,7 +74,6 @@ import Testing
     let gate = try Gate()
     let busy = try holding(gauge, gate)
     let other = try simpleServer()
-    let spool = try TemporarySpool()
     for number in 0..<1000 {
       try spool.drop("busy-\(number)", "url: \(busy.url("/x"))\noutput: \(number)\n\(patient)")
       try setModificationTime(spool.path("new/busy-\(number)"), secondsFromNow: -5000)
@@ -87,7 +87,6 @@ import Testing
 
   @Test func connectionsAreReused() async throws {
     let server = try simpleServer()
-    let spool = try TemporarySpool()
     for number in 0..<20 { try spool.drop("job-\(number)", "url: \(server.url("/\(number)-x"))\n") }
     try await spool.once("--jobs", "1", exits: 0)
     #expect(server.requests.count == 20)
@@ -96,7 +95,6 @@ import Testing
 
   @Test func atMostAsManyConnectionsAsTransfers() async throws {
     let server = try simpleServer()
-    let spool = try TemporarySpool()
     for number in 0..<40 { try spool.drop("job-\(number)", "url: \(server.url("/\(number)-x"))\n") }
     try await spool.once("--per-host", "3", exits: 0)
     #expect(Set(server.requests.map(\.connection)).count <= 3)

@@ -3,6 +3,10 @@ import Testing
 
 /// `--max-size` and `max-size:`: nothing larger is fetched, whatever a server or a job says.
 @Suite struct MaxSizeTests {
+  private let spool: TemporarySpool
+
+  init() throws { spool = try TemporarySpool() }
+
   private static let body = (0..<100_000).map { UInt8(truncatingIfNeeded: $0 &* 7 >> 3) }
 
   /// `/told` says the length; `/untold` ends with its last chunk; `/endless` never does.
@@ -39,7 +43,6 @@ import Testing
   @Test(arguments: ["/told", "/untold"])
   func asLargeAsAllowed(path: String) async throws {
     let server = try server()
-    let spool = try TemporarySpool()
     try spool.drop("job", "url: \(server.url(path))\n")
     let result = try await spoolrun("--once", "--max-size", "\(Self.body.count)", spool.root)
     #expect(result.status == .exited(0), "\(result)")
@@ -50,7 +53,6 @@ import Testing
   @Test(arguments: [("/told", "100000"), ("/untold", "at least "), ("/endless", "at least ")], [1, 4])
   func oneByteTooMany(answer: (path: String, found: String), connections: Int) async throws {
     let server = try server()
-    let spool = try TemporarySpool()
     try spool.drop("job", "url: \(server.url(answer.path))\nconnections: \(connections)\n")
     let result = try await spoolrun("--once", "--max-size", "\(Self.body.count - 1)", spool.root)
     #expect(result.status == .exited(1) && result.errors.contains("job: too-large: "), "\(result)")
@@ -66,7 +68,6 @@ import Testing
   ])
   func theLeastCounts(option: String, job: String, defaults: String, most: Int) async throws {
     let server = try server()
-    let spool = try TemporarySpool()
     try writeFile(spool.path("defaults"), Array(defaults.utf8))
     try spool.drop("job", "url: \(server.url("/told"))\n\(job)")
     #expect(try await spoolrun("--once", "--max-size", option, spool.root).status == .exited(1))
@@ -76,7 +77,6 @@ import Testing
   @Test(arguments: [nil, 5000])
   func aJobThatSaysSoItselfIsNotAskedFor(begun: Int?) async throws {
     let server = try server()
-    let spool = try TemporarySpool()
     let job = "url: \(server.url("/told"))\nsize: 100000\n"
     if let begun {
       try spool.addPartial(
@@ -93,7 +93,6 @@ import Testing
   @Test(arguments: [60_000, 100_000])
   func lessIsAllowedNow(length: Int) async throws {
     let server = try server()
-    let spool = try TemporarySpool()
     try spool.addPartial(
       "job", job: "url: \(server.url("/told"))\n", facts: PartialFacts(size: 100_000, etag: "\"v1\""),
       part: Array(Self.body.prefix(length)))
@@ -105,7 +104,6 @@ import Testing
   @Test func anotherMirror() async throws {
     let large = try server()
     let right = try server(Array(Self.body.prefix(1000)))
-    let spool = try TemporarySpool()
     try spool.drop("job", "url: \(large.url("/endless"))\nurl: \(right.url("/told"))\noutput: x\n")
     try await spool.once("--max-size", "50k", exits: 0)
     #expect(try spool.payload("x") == Array(Self.body.prefix(1000)))
@@ -113,7 +111,6 @@ import Testing
   }
 
   @Test func badValues() async throws {
-    let spool = try TemporarySpool()
     for value in ["0", "x", "-1", "1.5M", "9999999T"] {
       #expect(try await spoolrun("--once", "--max-size", value, spool.root).exitStatus == 64)
       try spool.drop("job\(value)", "url: http://127.0.0.1:9/x\nmax-size: \(value)\n")

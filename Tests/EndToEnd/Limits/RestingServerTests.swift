@@ -5,6 +5,10 @@ import Testing
 
 /// A server that asks for a pause, or cannot be reached, is left alone by all jobs, and costs none of them an attempt.
 @Suite struct RestingServerTests {
+  private let spool: TemporarySpool
+
+  init() throws { spool = try TemporarySpool() }
+
   /// Answers so many requests, and 429 from then on.
   private func server(_ served: Int, retryAfter: String) throws -> ScriptedServer {
     let count = Atomic<Int>(0)
@@ -24,7 +28,6 @@ import Testing
 
   @Test func `the jobs of the server wait, and those of others do not`() async throws {
     let (busy, other) = (try server(5, retryAfter: "600"), try simpleServer())
-    let spool = try TemporarySpool()
     for number in 0..<60 { try spool.drop("busy-\(number)", "\(busy.url("/\(number)"))\n") }
     for number in 0..<20 { try spool.drop("other-\(number)", "\(other.url("/o\(number)"))\n") }
     let result = try await spool.once("-v", exits: 75)
@@ -48,7 +51,6 @@ import Testing
       refused.add(1, ordering: .relaxed)
       try reply.respond("429 Too Many Requests", ["Retry-After: \(2 - time(nil) % 2)"], body: [])
     }
-    let spool = try TemporarySpool()
     for number in 0..<100 { try spool.drop("job-\(number)", "\(server.url("/\(number)"))\nattempts: 1\n") }
     let result = try await spoolrun("--once", spool.root)
     #expect(result.status == .exited(0) && spool.names("done").count == 100, "\(result)")
@@ -60,7 +62,6 @@ import Testing
   @Test func `a server that cannot be reached is tried by few`() async throws {
     let dead = try DeadPort()
     let other = try simpleServer()
-    let spool = try TemporarySpool()
     for number in 0..<50 { try spool.drop("dead-\(number)", "http://127.0.0.1:\(dead.port)/\(number)\nattempts: 1\n") }
     for number in 0..<20 { try spool.drop("other-\(number)", "\(other.url("/o\(number)"))\n") }
     let result = try await spool.once(exits: 75)
@@ -81,7 +82,6 @@ import Testing
       try reply.stall(until: gate)
       try reply.send(body[count...])
     }
-    let spool = try TemporarySpool()
     try spool.drop("big", "\(server.url("/big"))\n\(patient)")
     let first = try startSpoolrun([spool.root])
     try await waitUntil("much has come") { fileStatus(spool.path("partial/big.part"))?.st_size == 200_000 }
@@ -103,7 +103,6 @@ import Testing
   /// Its data is complete, so its server is not asked, and has not answered.
   @Test func `a job that makes no request ends no rest`() async throws {
     let dead = try DeadPort()
-    let spool = try TemporarySpool()
     try spool.install("verify", "exit 1")
     let job = "url: http://127.0.0.1:\(dead.port)/a\ncrc32: \(hex8(independentCRC32(payload)))\n"
     try spool.addPartial("job", job: job, facts: PartialFacts(size: payload.count), part: payload)
@@ -139,7 +138,6 @@ import Testing
   /// Not by a job either that has begun elsewhere and has connections for all of its mirrors.
   @Test func `several connections leave out a mirror that rests`() async throws {
     let busy = try server(0, retryAfter: "600")
-    let spool = try TemporarySpool()
     try spool.drop("first", "\(busy.url("/first"))\n")
     try await spool.once(exits: 75)
     let other = try await dropForBoth(spool, busy)
@@ -156,7 +154,6 @@ import Testing
       try reply.respond("429 Too Many Requests", ["Retry-After: 600"], body: [])
       isHeard.open()
     }
-    let spool = try TemporarySpool()
     let other = try await dropForBoth(spool, busy, gate: isHeard)
     let result = try await spoolrun("--once", "-v", "--chunk-size", "50k", spool.root)
     #expect(other.requests.count > 4)
@@ -166,7 +163,6 @@ import Testing
 
   @Test func `jobs with another mirror go there`() async throws {
     let (busy, other) = (try server(0, retryAfter: "600"), try simpleServer())
-    let spool = try TemporarySpool()
     for number in 0..<40 {
       try spool.drop("job-\(number)", "url: \(busy.url("/\(number)"))\nurl: \(other.url("/\(number)"))\n")
     }
@@ -183,7 +179,6 @@ import Testing
       if request.target.hasPrefix("/away") { return try reply.respond("302 Found", [target], body: []) }
       try reply.respond("200 OK", ["ETag: \"1\""], body: Array("data".utf8))
     }
-    let spool = try TemporarySpool()
     for number in 0..<20 { try spool.drop("job-\(number)", "\(server.url("/\(number)"))\n") }
     try spool.drop("away", "url: \(server.url("/away"))\nattempts: 1\n")
     let result = try await spoolrun("--once", "-v", spool.root)
@@ -201,7 +196,6 @@ import Testing
   /// What another mirror says for good does not end a job whose server only rests.
   @Test func `a job waits for the server that rests`() async throws {
     let (busy, other) = (try server(0, retryAfter: "600"), try simpleServer())
-    let spool = try TemporarySpool()
     for number in 0..<9 {
       try spool.drop("job-\(number)", "url: \(busy.url("/\(number)"))\nurl: \(other.url("/404"))\noutput: \(number)\n")
     }
@@ -212,7 +206,6 @@ import Testing
 
   @Test func `a dead worker's claim is taken over, and waits`() async throws {
     let busy = try server(0, retryAfter: "600")
-    let spool = try TemporarySpool()
     for number in 0..<9 { try spool.drop("job-\(number)", "\(busy.url("/\(number)"))\n") }
     try writeFile(spool.path("cur/dead:elsewhere.1.00000000"), Array("\(busy.url("/dead"))\n".utf8))
     try setModificationTime(spool.path("cur/dead:elsewhere.1.00000000"), secondsFromNow: -1000)
@@ -228,7 +221,6 @@ import Testing
   @Test(arguments: ["touch", "rm", "mv", "longer", "junk", "retry --server", "retry NAME"])
   func `a later run knows that the server rests`(gesture: String) async throws {
     let busy = try server(1, retryAfter: "600")
-    let spool = try TemporarySpool()
     for number in 0..<20 { try spool.drop("job-\(number)", "\(busy.url("/\(number)"))\n") }
     try await spool.once(exits: 75)
     let asked = busy.requests.count
@@ -261,7 +253,6 @@ import Testing
 
   @Test func `a job whose time is over does not wait`() async throws {
     let busy = try server(0, retryAfter: "600")
-    let spool = try TemporarySpool()
     try spool.drop("first", "\(busy.url("/first"))\n")
     try await spool.once(exits: 75)
     try spool.drop("late", "url: \(busy.url("/late"))\nexpires: 2001-01-01\n")
@@ -272,7 +263,6 @@ import Testing
   /// Another host may have a route that this one lacks.
   @Test func `what one host cannot reach says nothing about another`() async throws {
     let dead = try DeadPort()
-    let spool = try TemporarySpool()
     for number in 0..<9 { try spool.drop("job-\(number)", "http://127.0.0.1:\(dead.port)/\(number)\n") }
     for (host, isAsked) in [("a", true), ("a", false), ("b", true)] {
       let result = try await spoolrun("--once", "--host-id", host, spool.root)
@@ -293,7 +283,6 @@ import Testing
       if served.withLock({ $0 }) { return try reply.respond("200 OK", ["ETag: \"1\""], body: Array("data".utf8)) }
       try reply.respond("429 Too Many Requests", ["Retry-After: 60"], body: [])
     }
-    let spool = try TemporarySpool()
     let workers = try (0..<2).map { _ in try startSpoolrun([spool.root]) }
     try spool.drop("first", "\(busy.url("/first"))\n")
     try await waitUntil("it rests") { spool.names("servers").count == 1 }
@@ -310,7 +299,6 @@ import Testing
 
   @Test func `status groups what waits by server`() async throws {
     let busy = try server(1, retryAfter: "600")
-    let spool = try TemporarySpool()
     for number in 0..<20 { try spool.drop("job-\(number)", "\(busy.url("/\(number)"))\n") }
     try await spool.once(exits: 75)
     let table = try await spoolrun("status", spool.root).output
@@ -330,7 +318,6 @@ import Testing
   @Test func `the server of a job's signature is waited for as long as the job's own`() async throws {
     let server = try ScriptedServer { try $1.respond("200 OK", body: payload) }
     let dead = try DeadPort()
-    let spool = try TemporarySpool()
     let since = try await runTool(["/usr/bin/date", "-u", "-d", "-3 days", "+%FT%TZ"]).output.filter { $0 != "\n" }
     try writeFile(
       spool.path("partial/job"),
@@ -350,7 +337,6 @@ import Testing
   @Test func `a subscription that waits for the server of its signature has ended its check`() async throws {
     let server = try simpleServer(Array("\(String(repeating: "a", count: 64))  x\n".utf8))
     let busy = try self.server(0, retryAfter: "600")
-    let spool = try TemporarySpool()
     try spool.drop("busy", "\(busy.url("/busy"))\n")
     _ = try await spoolrun("--once", spool.root)
     try spool.order("list", "url: \(server.url("/SHA256SUMS"))\nsignature: \(busy.url("/sig"))\nevery: 1h\n")
@@ -367,7 +353,6 @@ import Testing
   @Test(arguments: [("", 0), ("patience: 2d\n", 20)])
   func `a server that is away for too long`(text: String, failed: Int) async throws {
     let dead = try DeadPort()
-    let spool = try TemporarySpool()
     try writeFile(spool.path("defaults"), Array(text.utf8))
     let since = try await runTool(["/usr/bin/date", "-u", "-d", "-3 days", "+%FT%TZ"]).output.filter { $0 != "\n" }
     let url = "http://127.0.0.1:\(dead.port)"
@@ -381,9 +366,7 @@ import Testing
 
           """.utf8))
     }
-    mkdir(spool.path("hooks"), 0o700)
-    try writeFile(spool.path("hooks/failed"), Array("#!/bin/sh\necho x >>$SPOOLRUN_SPOOL/told\n".utf8))
-    chmod(spool.path("hooks/failed"), 0o700)
+    try spool.install("failed", "echo x >>$SPOOLRUN_SPOOL/told")
     let result = try await spool.once(exits: failed > 0 ? 1 : 75)
     #expect(spool.names("failed").count == failed, "\(result)")
     if failed == 0 { return }

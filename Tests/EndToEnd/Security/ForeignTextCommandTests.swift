@@ -50,11 +50,7 @@ import Testing
 
   @Test(arguments: ["url", "header", "resolve"]) func `another spelling is another job`(key: String) async throws {
     let spool = try TemporarySpool()
-    if key == "resolve" {
-      _ = mkdir(spool.path("hooks"), 0o700)
-      try writeFile(spool.path("hooks/resolve"), Array("#!/bin/sh\necho \(server.url("/a"))\n".utf8))
-      _ = chmod(spool.path("hooks/resolve"), 0o700)
-    }
+    if key == "resolve" { try spool.install("resolve", "echo \(server.url("/a"))") }
     for (name, letter) in zip(["a", "b"], Self.spellings) {
       let url = key == "url" ? server.url("/\(letter)") : server.url("/a")
       let line =

@@ -4,9 +4,12 @@ import Testing
 
 /// Whatever lands in new/: a clear record, the right status, nothing lost, and the good jobs run all the same.
 @Suite struct HostileDropTests {
+  private let server: ScriptedServer
+  private let spool: TemporarySpool
+
+  init() throws { (server, spool) = (try simpleServer(), try TemporarySpool()) }
+
   @Test func aZooOfDrops() async throws {
-    let server = try simpleServer()
-    let spool = try TemporarySpool()
     func new(_ name: String) -> String { spool.path("new/\(name)") }
     #expect(
       mkfifo(new("fifo"), 0o600) == 0 && mknod(new("socket"), S_IFSOCK | 0o600, 0) == 0
@@ -56,8 +59,6 @@ import Testing
 
   /// Places that a job may not write to: each is refused for good, nothing outside is touched, and nothing fetched.
   @Test func outputsThatLeadAway() async throws {
-    let server = try simpleServer()
-    let spool = try TemporarySpool()
     let outside = try TemporaryDirectory()
     #expect(
       symlink(outside.path, spool.path("files/out")) == 0
@@ -75,8 +76,6 @@ import Testing
 
   /// A worker keeps each directory on the way to an output open, and all its jobs share its descriptors.
   @Test func anOutputBelowManyDirectories() async throws {
-    let server = try simpleServer()
-    let spool = try TemporarySpool()
     let way = String(repeating: "d/", count: 1100)
     try spool.drop("deep", "url: \(server.url("/x"))\noutput: \(way)x\n")
     try spool.drop("good", "\(server.url("/good"))\n")
@@ -90,7 +89,6 @@ import Testing
   /// Enough for as many commits as there may be at once, each to an output as deep as it may be.
   @Test(arguments: [("1024:20000", "8664"), ("1024:4096", "4096")])
   func descriptorsForDeepOutputs(limit: String, raised: String) async throws {
-    let spool = try TemporarySpool()
     let worker = try startSpoolrun([spool.root], prefix: ["/usr/bin/prlimit", "--nofile=\(limit)"])
     try await waitUntil("the limit is raised") {
       let limits = String(decoding: try readFile("/proc/\(worker.processID)/limits"), as: UTF8.self)
@@ -102,8 +100,6 @@ import Testing
 
   /// A directory where the data of a job should go, or its data set aside: the job says so, and other jobs go on.
   @Test func obstaclesInTheSpool() async throws {
-    let server = try simpleServer()
-    let spool = try TemporarySpool()
     #expect(mkdir(spool.path("failed/a.part"), 0o700) == 0 && mkdir(spool.path("done/b"), 0o700) == 0)
     try spool.drop("a", "\(server.url("/a"))\n")
     try spool.drop("b", "\(server.url("/b"))\n")

@@ -5,6 +5,10 @@ import Testing
 /// Root on another user's spool: `sudo spoolrun`, cron's and systemd's root.
 @Suite(.enabled("needs root, to be several users") { try await Need.users.isMet() })
 struct SpoolOwnerTests {
+  private let server: ScriptedServer
+
+  init() throws { server = try simpleServer() }
+
   /// A user without an account.
   private static let owner = 61_001
 
@@ -27,7 +31,6 @@ struct SpoolOwnerTests {
   }
 
   @Test func `root's commands leave nothing of root's`() async throws {
-    let server = try simpleServer()
     let scene = try await Foreign()
     let spool = scene.spool
     func command(_ arguments: String...) async throws -> CommandResult {
@@ -50,7 +53,6 @@ struct SpoolOwnerTests {
   }
 
   @Test func `the worker and its hooks have none of root's rights`() async throws {
-    let server = try simpleServer()
     let scene = try await Foreign()
     let spool = scene.spool
     try #require(mkdir(spool.path("hooks"), 0o755) == 0)
@@ -100,7 +102,6 @@ struct SpoolOwnerTests {
 
   /// Whoever owns the directory around it can put another spool in its place.
   @Test func `root's worker does not go on with a user's spool`() async throws {
-    let server = try simpleServer()
     let directory = try TemporaryDirectory()
     let (home, safe) = ("\(directory.path)/home", "\(directory.path)/safe")
     try #require(mkdir(home, 0o755) == 0 && mkdir(safe, 0o700) == 0)
@@ -123,7 +124,6 @@ struct SpoolOwnerTests {
   /// The user could lead it to any directory of root's.
   @Test(arguments: ["-d", "files"])
   func `root's worker follows no link of a user to another output root`(way: String) async throws {
-    let server = try simpleServer()
     let directory = try TemporaryDirectory()
     let (home, safe) = ("\(directory.path)/home", "\(directory.path)/safe")
     try #require(mkdir(home, 0o755) == 0 && mkdir(safe, 0o700) == 0 && mkdir("\(home)/out", 0o755) == 0)
@@ -149,7 +149,6 @@ struct SpoolOwnerTests {
 
   /// As with `sudo -E`, which keeps HOME.
   @Test func `root's get makes nothing of root's in a user's home`() async throws {
-    let server = try simpleServer()
     let home = try TemporaryDirectory()
     let here = "\(home.path)/here"
     try #require(mkdir(here, 0o755) == 0 && chown(here, 61_001, 61_001) == 0 && chown(home.path, 61_001, 61_001) == 0)
@@ -164,7 +163,6 @@ struct SpoolOwnerTests {
 
   /// By the directory that is open: its name leads to another one whenever the user wants.
   @Test func `a hook in a spool that lies in a user's directory runs by the open directory`() async throws {
-    let server = try simpleServer()
     let directory = try TemporaryDirectory()
     try #require(chown(directory.path, 61_001, 61_001) == 0)
     let spool = try TemporarySpool(in: directory.path)

@@ -91,10 +91,7 @@ import Testing
     let server = try simpleServer()
     let spool = try TemporarySpool()
     // The first worker is stopped by its hook, and goes on where the hook ends.
-    let hook = "#!/bin/sh\nmkdir '\(spool.root)/tmp/once' 2>/dev/null || exit 0\nkill -STOP $PPID\n"
-    try #require(mkdir(spool.path("hooks"), 0o700) == 0)
-    try writeFile(spool.path("hooks/verify"), Array(hook.utf8))
-    try #require(chmod(spool.path("hooks/verify"), 0o700) == 0)
+    try spool.install("verify", "mkdir '\(spool.root)/tmp/once' 2>/dev/null || exit 0\nkill -STOP $PPID")
     try spool.drop("a", "\(server.url("/a"))\noverwrite: yes\n")
     let frozen = try startSpoolrun(["--lease", "5s", "-v", spool.root])
     defer { frozen.send(signal: SIGKILL) }

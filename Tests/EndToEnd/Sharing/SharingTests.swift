@@ -4,9 +4,12 @@ import Testing
 
 /// Several workers on one spool: overlapping cron lines are normal.
 @Suite struct SharingTests {
+  private let spool: TemporarySpool
+
+  init() throws { spool = try TemporarySpool() }
+
   @Test func twoHundredJobsNoneTwice() async throws {
     let server = try simpleServer()
-    let spool = try TemporarySpool()
     for number in 0..<200 { try spool.drop("job-\(number)", "url: \(server.url("/\(number)-x"))\n") }
     let workers = try (0..<5).map { _ in try startSpoolrun(["--once", spool.root]) }
     for worker in workers {
@@ -26,7 +29,6 @@ import Testing
     let limits = ["--jobs", "2"]
     let gate = try Gate()
     let server = try halfwayServer(halfwayBody, gate: gate)
-    let spool = try TemporarySpool()
     for number in 0..<20 { try spool.drop("\(number)", "\(server.url("/\(number)"))\n\(patient)") }
     let worker = try startSpoolrun(["--once"] + limits + [spool.root])
     defer { worker.send(signal: SIGKILL) }
@@ -102,7 +104,6 @@ import Testing
   @Test func leaseSignalsAreIgnored() async throws {
     let gate = try Gate()
     let server = try halfwayServer(halfwayBody, gate: gate)
-    let spool = try TemporarySpool()
     try spool.drop("a", "\(server.url("/a"))\n\(patient)")
     let worker = try startSpoolrun(["--once", spool.root])
     try await waitUntil("it is under way") { server.requests.count == 1 }
@@ -115,7 +116,6 @@ import Testing
   /// Of another host only what has been silent for the lease.
   @Test func anotherHostsClaim() async throws {
     let server = try simpleServer()
-    let spool = try TemporarySpool()
     for (name, age) in [("fresh", 0), ("old", -3600)] {
       let claim = spool.path("cur/\(name):elsewhere.1.0000000a")
       try writeFile(claim, Array("\(server.url("/\(name)"))\n".utf8))
@@ -129,7 +129,6 @@ import Testing
   /// It is looked at when its lease ends, and not with the next scan.
   @Test func anotherHostsClaimWhenItsLeaseEnds() async throws {
     let server = try simpleServer()
-    let spool = try TemporarySpool()
     // Before its last sign of life.
     let began = ContinuousClock.now
     try writeFile(spool.path("tmp/a"), Array("\(server.url("/a"))\n".utf8))
@@ -170,7 +169,6 @@ import Testing
   @Test func theReturningWorkerSaysThatItWasTakenOver() async throws {
     let gate = try Gate()
     let server = try halfwayServer(halfwayBody, gate: gate)
-    let spool = try TemporarySpool()
     try spool.drop("a", "\(server.url("/a"))\n\(patient)")
     let worker = try startSpoolrun(["--once", "-v", spool.root])
     try await waitUntil("half of it is there") { spool.length("partial/a.part") == halfwayBody.count / 2 }
@@ -192,7 +190,6 @@ import Testing
     let gate = try Gate()
     let server = try halfwayServer(halfwayBody, gate: gate)
     let other = try simpleServer()
-    let spool = try TemporarySpool()
     try spool.drop("a", "\(server.url("/a"))\n\(patient)")
     let worker = try startSpoolrun(["--once", spool.root])
     try await waitUntil("it is under way") { server.requests.count == 1 }

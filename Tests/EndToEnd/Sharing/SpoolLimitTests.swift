@@ -5,6 +5,10 @@ import Testing
 
 /// Limits hold for all workers of a spool together: runs from cron may overlap.
 @Suite struct SpoolLimitTests {
+  private let spool: TemporarySpool
+
+  init() throws { spool = try TemporarySpool() }
+
   @Test(.timeLimit(.minutes(30))) func fourRunsAtOnce() async throws {
     let (files, size, rate) = (24, 100_000, 500_000.0)
     let gauge = Gauge()
@@ -13,7 +17,6 @@ import Testing
       gauge.hold { usleep(50_000) }
       try reply.respond("200 OK", body: body)
     }
-    let spool = try TemporarySpool()
     for number in 0..<files { try spool.drop("\(number)", server.url("/\(number)") + "\n") }
     let began = ContinuousClock.now
     let workers = try (0..<4).map { _ in
@@ -37,7 +40,6 @@ import Testing
   @Test func theSlotsOfAKilledWorkerAreFree() async throws {
     let gate = try Gate()
     let (busy, idle) = (try holding(gate), try simpleServer())
-    let spool = try TemporarySpool()
     for number in 0..<6 { try spool.drop("\(number)", "\(busy.url("/\(number)"))\n\(patient)") }
     let first = try startSpoolrun(["--once", "--per-host", "2", spool.root])
     try await waitUntil("the first worker has both slots") { busy.requests.count == 2 }
@@ -89,7 +91,6 @@ import Testing
   @Test func theSlotsOfAStoppedWorker() async throws {
     let gate = try Gate()
     let busy = try holding(gate)
-    let spool = try TemporarySpool()
     for number in 0..<2 { try spool.drop("\(number)", "\(busy.url("/\(number)"))\n\(patient)") }
     let options = ["--once", "--lease", "5s", "--per-host", "1", spool.root]
     let first = try startSpoolrun(options)
@@ -104,7 +105,6 @@ import Testing
   /// A spool where the directory cannot be made goes on as one of version 0.2.
   @Test func withoutSharedSlots() async throws {
     let server = try simpleServer()
-    let spool = try TemporarySpool()
     try writeFile(spool.path("servers"), [])
     try spool.drop("a", "\(server.url("/a"))\n")
     let result = try await spoolrun("--once", "-v", spool.root)

@@ -5,6 +5,10 @@ import Testing
 
 /// Jobs in whose attempts workers died.
 @Suite struct SuspicionTests {
+  private let spool: TemporarySpool
+
+  init() throws { spool = try TemporarySpool() }
+
   /// A claim of workers that are dead, each of which began with the job.
   private func leave(_ job: String, _ text: String, deaths: Int, in spool: TemporarySpool, age: Int = 0) throws {
     let host = try hostName()
@@ -16,18 +20,11 @@ import Testing
     try setModificationTime(path, secondsFromNow: -age)
   }
 
-  private func install(_ script: String, in spool: TemporarySpool) throws {
-    try #require(mkdir(spool.path("hooks"), 0o700) == 0)
-    try writeFile(spool.path("hooks/verify"), Array("#!/bin/sh\n\(script)\n".utf8))
-    try #require(chmod(spool.path("hooks/verify"), 0o700) == 0)
-  }
-
   /// The oldest of all, so that each worker would take it first. The others are done all the same, and it comes to an
   /// end.
   @Test func aJobThatKillsEachWorkerIsGivenUp() async throws {
     let server = try simpleServer()
-    let spool = try TemporarySpool()
-    try install("test \"$SPOOLRUN_JOB\" != killer || kill -9 $PPID", in: spool)
+    try spool.install("verify", "test \"$SPOOLRUN_JOB\" != killer || kill -9 $PPID")
     try spool.drop("killer", "url: \(server.url("/killer"))\noutput: killer\nattempts: 4\n")
     try setModificationTime(spool.path("new/killer"), secondsFromNow: -1000)
     for number in 0..<6 { try spool.drop("\(number)", "url: \(server.url("/x"))\noutput: \(number)\n") }
@@ -54,7 +51,6 @@ import Testing
   /// A power cut is a death as well, of all that ran.
   @Test func fewDeathsNeverGiveAJobUp() async throws {
     let server = try simpleServer()
-    let spool = try TemporarySpool()
     try leave("a", "\(server.url("/a"))\nattempts: 1\n", deaths: 2, in: spool)
     try await spool.once(exits: 0)
     try leave("b", "\(server.url("/b"))\nattempts: 1\n", deaths: 3, in: spool)
@@ -67,7 +63,6 @@ import Testing
     let gate = try Gate()
     let running = Mutex<Set<String>>([])
     let besides = Mutex<[Set<String>]>([])
-    let spool = try TemporarySpool()
     let server = try ScriptedServer { request, reply in
       let all = running.withLock { running in
         running.insert(request.target)
@@ -108,7 +103,6 @@ import Testing
       try gauge.hold { if !gate.isOpen { try reply.stall(until: gate) } }
       try reply.respond("200 OK", body: [1])
     }
-    let spool = try TemporarySpool()
     try leave("suspect", "\(server.url("/suspect"))\n\(patient)", deaths: 1, in: spool, age: 1000)
     for name in ["a", "b"] { try spool.drop(name, "\(server.url("/\(name)"))\n\(patient)") }
     let worker = try startSpoolrun(["--once", "-v", spool.root])
@@ -131,7 +125,6 @@ import Testing
       if request.target == "/suspect" { try reply.stall(until: gate) }
       try reply.respond("200 OK", body: [1])
     }
-    let spool = try TemporarySpool()
     try leave("suspect", "\(server.url("/suspect"))\n\(patient)", deaths: 2, in: spool)
     let worker = try rig(spool, "probation=500", "watch=yes")
     try await waitUntil("it runs") { server.requests.count == 1 }

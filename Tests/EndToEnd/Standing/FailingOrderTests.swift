@@ -4,10 +4,13 @@ import Testing
 
 /// Standing orders whose list cannot be had, cannot be read, or means harm; and orders that are none.
 @Suite struct FailingOrderTests {
+  private let spool: TemporarySpool
+
+  init() throws { spool = try TemporarySpool() }
+
   @Test func `a failed check is recorded and tried again`() async throws {
     let server = try FeedServer(podcast(1...2))
     server.answer("404 Not Found")
-    let spool = try TemporarySpool()
     try spool.order("pod", "url: \(server.url("/list"))\nevery: 6h\n")
     var result = try await spool.once()
     #expect(result.status == .exited(75) && result.errors.contains("pod: http-404"), "\(result)")
@@ -31,7 +34,6 @@ import Testing
   ])
   func `a list that cannot be read takes nothing away`(list: String) async throws {
     let server = try FeedServer(podcast(1...2))
-    let spool = try TemporarySpool()
     try spool.order("pod", "url: \(server.url("/list"))\nevery: 6h\n")
     _ = try await spool.once()
     server.put(list)
@@ -48,7 +50,6 @@ import Testing
   @Test func `a list of lines that ends with the connection has to end in a newline`() async throws {
     let server = try FeedServer("http://127.0.0.1:1/a.is")
     server.dropLengths()
-    let spool = try TemporarySpool()
     try spool.order("list", "url: \(server.url("/list"))\nevery: 6h\nattempts: 1\n")
     let result = try await spool.once()
     #expect(result.status == .exited(75) && result.errors.contains("list: short-body"), "\(result)")
@@ -60,7 +61,6 @@ import Testing
   func `a feed that ends with the connection need not end in a newline`(start: String) async throws {
     let server = try FeedServer(start + trimmed(podcast(1...2)))
     server.dropLengths()
-    let spool = try TemporarySpool()
     try spool.order("pod", "url: \(server.url("/list"))\nevery: 6h\n")
     let result = try await spool.once()
     #expect(result.status == .exited(0) && spool.payloads == ["2.mp3"], "\(result)")
@@ -70,7 +70,6 @@ import Testing
 
   @Test func `checks that fail for weeks leave no long file`() async throws {
     let server = try FeedServer(podcast(1...2))
-    let spool = try TemporarySpool()
     try spool.order("pod", "url: \(server.url("/list"))\nevery: 6h\n")
     _ = try await spool.once()
     let old = String(decoding: try readFile(spool.path("standing/pod")), as: UTF8.self)
@@ -96,7 +95,6 @@ import Testing
     ("url: http://h/x\nevery: 6h\nexpires: 2020-01-01\n", "expired"),
   ])
   func `what is no order goes to failed, and says why`(order: String, reason: String) async throws {
-    let spool = try TemporarySpool()
     try spool.order("x", order)
     let result = try await spool.once()
     #expect(result.status == .exited(1) && result.errors.contains(reason), "\(result)")
@@ -106,7 +104,6 @@ import Testing
   /// Whoever may drop jobs may not have the worker fetch for ever.
   @Test(arguments: ["new", "urgent"])
   func `a standing order cannot be dropped`(directory: String) async throws {
-    let spool = try TemporarySpool()
     try writeFile(spool.path("\(directory)/x"), Array("url: http://127.0.0.1:1/x\nevery: 1s\n".utf8))
     try setModificationTime(spool.path("\(directory)/x"), secondsFromNow: -60)
     let result = try await spool.once()

@@ -4,14 +4,17 @@ import Testing
 
 /// `subscribe`, and what a person does with standing orders.
 @Suite struct OrderGestureTests {
+  private let spool: TemporarySpool
+
+  init() throws { spool = try TemporarySpool() }
+
   private func command(_ spool: TemporarySpool, _ arguments: String...) async throws -> CommandResult {
     try await spoolrun(arguments, environment: ["SPOOLRUN_SPOOL": spool.root])
   }
 
+  /// In a spool of version 0.1, which has no `standing`.
   @Test func `subscribe writes an order`() async throws {
     let server = try FeedServer(podcast(1...3))
-    // As of version 0.1, without `standing`.
-    let spool = try TemporarySpool()
     let url = server.url("/list.rss")
     var result = try await command(spool, "subscribe", url, "--first", "2", "-o", "pods/")
     #expect(result.status == .exited(0) && result.output == "127.0.0.1-list.rss\n" && result.errors == "", "\(result)")
@@ -48,7 +51,6 @@ import Testing
   }
 
   @Test func `commands at the same time subscribe once, and wait for one that is stopped`() async throws {
-    let spool = try TemporarySpool()
     let other = open(spool.path("tmp"), O_RDONLY | O_DIRECTORY | O_CLOEXEC)
     try #require(other >= 0 && flock(other, LOCK_EX | LOCK_NB) == 0)
     let log = spool.path("log")
@@ -75,7 +77,6 @@ import Testing
     ["http://h/x", "-o", "file"], ["http://h/x", "--expires", "2020-01-01"], ["http://h/x", "--size", "5"], [],
   ])
   func `what subscribe refuses`(arguments: [String]) async throws {
-    let spool = try TemporarySpool()
     let result = try await spoolrun(["subscribe"] + arguments, environment: ["SPOOLRUN_SPOOL": spool.root])
     #expect(result.status == .exited(64) && result.output == "", "\(result)")
     #expect(spool.names("standing") == [])
@@ -83,7 +84,6 @@ import Testing
 
   @Test func `hold, release and cancel`() async throws {
     let server = try FeedServer(podcast(1...3))
-    let spool = try TemporarySpool()
     try spool.order("pod", "url: \(server.url("/list"))\nevery: 1d\n")
     #expect(try await command(spool, "hold", "pod").status == .exited(0))
     #expect(spool.places(of: "pod") == ["hold/pod"])
@@ -133,7 +133,6 @@ import Testing
       try reply.head("200 OK", ["Content-Length: 100"])
       try reply.stall(until: gate)
     }
-    let spool = try TemporarySpool()
     try spool.order("pod", "url: \(server.url("/list"))\nevery: 1d\ntimeout: 1h\n")
     for round in 1...2 {
       let worker = try startSpoolrun([spool.root])
@@ -148,7 +147,6 @@ import Testing
   /// Of a job and an order with one name, no command could tell which is meant.
   @Test func `jobs and orders take different names`() async throws {
     let server = try FeedServer(podcast(1...3))
-    let spool = try TemporarySpool()
     try spool.order("pod", "url: \(server.url("/list"))\nevery: 1d\n")
     let added = try await command(spool, "add", server.url("/x"), "--name", "pod")
     #expect(added.output == "pod~2\n" && added.errors.contains("because the name pod is taken"), "\(added)")
@@ -169,7 +167,6 @@ import Testing
 
   @Test func `status as JSON`() async throws {
     let server = try FeedServer(podcast(1...3))
-    let spool = try TemporarySpool()
     try spool.order("pod", "url: \(server.url("/list"))\nevery: 1d\n")
     _ = try await spool.once()
     let json = try await command(spool, "status", "--json").output

@@ -4,9 +4,12 @@ import Testing
 
 /// Standing orders: a list is looked at, and what is new in it is fetched.
 @Suite struct StandingOrderTests {
+  private let spool: TemporarySpool
+
+  init() throws { spool = try TemporarySpool() }
+
   @Test func `new episodes come by themselves, each once`() async throws {
     let server = try FeedServer(podcast(1...3))
-    let spool = try TemporarySpool()
     try spool.order("pod", "url: \(server.url("/list"))\nevery: 1s\noutput: pods/\n")
     let worker = try startSpoolrun(["-v", spool.root])
     try await waitUntil("the newest episode") { spool.payloads == ["pods/3.mp3"] }
@@ -30,7 +33,6 @@ import Testing
 
   @Test func `--once looks at what is due, and runs what comes of it`() async throws {
     let server = try FeedServer(podcast(1...3))
-    let spool = try TemporarySpool()
     try spool.order("pod", "url: \(server.url("/list"))\nevery: 6h\nfirst: all\n")
     var result = try await spool.once()
     #expect(result.status == .exited(0) && result.errors == "", "\(result)")
@@ -50,7 +52,6 @@ import Testing
   /// As after a crash between the drop of the jobs and the record of them.
   @Test func `entries whose jobs exist are not fetched again`() async throws {
     let server = try FeedServer(podcast(1...3))
-    let spool = try TemporarySpool()
     let order = "url: \(server.url("/list"))\nevery: 6h\nfirst: all\n"
     try spool.order("pod", order)
     _ = try await spool.once()
@@ -64,7 +65,6 @@ import Testing
       names.map { "\($0) \(hex8(independentCRC32(Array("/\($0)".utf8))))\n" }.joined()
     }
     let server = try FeedServer(sums(["r/one.iso"]))
-    let spool = try TemporarySpool()
     try spool.order("mirror", "url: \(server.url("/list.sfv"))\nevery: 1d\noutput: m/\nfirst: all\nmatch: *.iso\n")
     _ = try await spool.once()
     server.put(sums(["r/one.iso", "r/two.iso", "r/notes.txt"]))
@@ -75,7 +75,6 @@ import Testing
 
   @Test func `a list whose name says that its digests are others`() async throws {
     let server = try FeedServer("\(String(repeating: "ab", count: 64))  one.iso\n")
-    let spool = try TemporarySpool()
     try spool.order("mirror", "url: \(server.url("/list/B3SUMS"))\nevery: 1d\nfirst: all\n")
     let result = try await spool.once()
     #expect(result.errors.contains("b3sum by the list's name") && server.media.isEmpty, "\(result)")
@@ -88,7 +87,6 @@ import Testing
       return "<entry><version>\(version)</version>\(urls)</entry>\n"
     }
     let server = try FeedServer(docset(1))
-    let spool = try TemporarySpool()
     try spool.order("lua", "url: \(server.url("/list/Lua.xml"))\nevery: 1d\noutput: docsets/\n")
     _ = try await spool.once()
     #expect(try spool.payload("docsets/Lua.tgz") == Array("/a/1/Lua.tgz".utf8))
@@ -105,7 +103,6 @@ import Testing
 
   @Test func `two workers look at a list once`() async throws {
     let server = try FeedServer(podcast(1...3))
-    let spool = try TemporarySpool()
     try spool.order("pod", "url: \(server.url("/list"))\nevery: 1d\nfirst: all\n")
     let workers = try (0..<3).map { _ in try startSpoolrun(["--once", spool.root]) }
     for worker in workers { _ = try await worker.result() }
@@ -116,7 +113,6 @@ import Testing
   @Test func `without validators the list is compared by its entries`() async throws {
     let server = try FeedServer(podcast(1...2))
     server.dropValidators()
-    let spool = try TemporarySpool()
     try spool.order("pod", "url: \(server.url("/list"))\nevery: 1d\n")
     for _ in 0..<3 {
       try await spool.once(exits: 0)
@@ -132,7 +128,6 @@ import Testing
       guard request.target == "/list" else { return try reply.respond("200 OK", body: Array(request.target.utf8)) }
       try reply.respond("200 OK", ["Content-Encoding: deflate"], body: storedDeflate(list))
     }
-    let spool = try TemporarySpool()
     try spool.order("pod", "url: \(server.url("/list"))\nevery: 6h\nfirst: all\n")
     let result = try await spool.once()
     #expect(result.status == .exited(0) && spool.payloads == ["1.mp3", "2.mp3"], "\(result)")
@@ -140,7 +135,6 @@ import Testing
 
   @Test func `an order with another URL asks for the whole list`() async throws {
     let server = try FeedServer(podcast(1...2))
-    let spool = try TemporarySpool()
     try spool.order("pod", "url: \(server.url("/list"))\nevery: 1d\n")
     _ = try await spool.once()
     let text = String(decoding: try readFile(spool.path("standing/pod")), as: UTF8.self)
@@ -156,7 +150,6 @@ import Testing
     let other = try FeedServer()
     // Another name of this host is another origin.
     server.put("\(server.url("/own"))\n\(other.url("/other").replacing("127.0.0.1", with: "localhost"))\n")
-    let spool = try TemporarySpool()
     let order = "url: \(server.url("/list"))\nevery: 1d\nfirst: all\nheader: X-Key: secret\n"
     try spool.order("list", order)
     try await spool.once(exits: 0)
