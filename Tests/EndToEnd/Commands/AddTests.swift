@@ -10,7 +10,7 @@ import Testing
 
   @Test(arguments: ["new/x", "cur/x:host.1.0000000a", "partial/x", "hold/x", "failed/x", "done/x"])
   func `--new drops nothing where a job has the name, in any state`(place: String) async throws {
-    try writeFile(scene.spool.path(place), Array("https://a.example/x\n".utf8))
+    try scene.spool.write(place, "https://a.example/x\n")
     let result = try await scene.spoolrun("add", "--new", "https://a.example/x")
     #expect(result.status == .exited(0) && result.output == "x\n", "\(result)")
     #expect(result.errors == "spoolrun: x: already there, as \(place); nothing is dropped\n", "\(result)")
@@ -35,8 +35,7 @@ import Testing
 
   @Test(arguments: ["new/other", "partial/other", "hold/other", "failed/other", "done/other"])
   func `--new drops nothing where a job or a receipt has the URL and the output`(place: String) async throws {
-    try writeFile(
-      scene.spool.path(place), Array("url: https://m.example/y\nurl: https://a.example/x\noutput: x\n".utf8))
+    try scene.spool.write(place, "url: https://m.example/y\nurl: https://a.example/x\noutput: x\n")
     let result = try await scene.spoolrun("add", "--new", "https://a.example/x")
     #expect(result.output == "other\n" && result.errors.contains("already there, as \(place)"), "\(result)")
     #expect(scene.spool.places(of: "x") == [])
@@ -50,11 +49,11 @@ import Testing
   @Test(arguments: ["standing/o", "cur/o:host.1.0000000a", "hold/o", "failed/o"])
   func `a subscription is not the job that --new looks for, and has no end to wait for`(place: String) async throws {
     #expect(mkdir(scene.spool.path("standing"), 0o700) == 0)
-    try writeFile(scene.spool.path(place), Array("https://a.example/x\nevery: 1h\n".utf8))
+    try scene.spool.write(place, "https://a.example/x\nevery: 1h\n")
     let wait = try await scene.spoolrun("add", "--new", "--wait", "--name", "o", "https://a.example/x")
     #expect(wait.status == .exited(64) && wait.errors.contains("o is a subscription, which has no end"), "\(wait)")
     #expect(try await scene.spoolrun("add", "--new", "https://a.example/x").output == "x\n")
-    try writeFile("\(scene.tools)/list", Array("https://a.example/x\noutput: y\n".utf8))
+    try writeFile("\(scene.tools)/list", "https://a.example/x\noutput: y\n")
     try scene.spool.drop("o2", "https://a.example/x\noutput: y\nevery: 1h\n")
     #expect(try await scene.spoolrun("add", "--new", "--from", "\(scene.tools)/list").output == "1 added\n")
   }
@@ -83,7 +82,7 @@ import Testing
         return stat("\(descriptors)/\(name)", &status) == 0 && status.st_ino == inode
       }
     }
-    try writeFile(spool.path("new/x"), Array("https://a.example/x\n".utf8))
+    try spool.write("new/x", "https://a.example/x\n")
     try #require(flock(lock, LOCK_UN) == 0)
     let result = try await command.result()
     #expect(result.errors.contains("already there, as new/x"), "\(result)")
@@ -96,7 +95,7 @@ import Testing
     let lock = open(spool.path("tmp"), O_RDONLY | O_DIRECTORY | O_CLOEXEC)
     try #require(lock >= 0 && flock(lock, LOCK_EX | LOCK_NB) == 0)
     let (list, log) = (spool.path("list"), spool.path("log"))
-    try writeFile(list, Array("https://a.example/x\n".utf8))
+    try writeFile(list, "https://a.example/x\n")
     let command = try startSpoolrun(
       ["add", "--spool", spool.root] + arguments, prefix: ["/bin/sh", "-c", "exec \"$@\" 2>\(log) <\(list)", "sh"])
     defer { command.send(signal: SIGKILL) }
@@ -117,7 +116,7 @@ import Testing
     #expect(last.status == .exited(64) && scene.spool.names("new") == [], "\(last)")
     let result = try await scene.spoolrun(["add", "-o", "d/"] + urls)
     #expect(result.output == "a\nb\n" && result.errors == "", "\(result)")
-    let text = String(decoding: try readFile(scene.spool.path("new/a")), as: UTF8.self)
+    let text = try scene.spool.text("new/a")
     #expect(text == "url: \(urls[0])\nurl: \(urls[2])\noutput: d/\n")
     let mirrors = try await scene.spoolrun(["add", "-o", "one"] + urls)
     #expect(mirrors.output == "one\n" && scene.spool.names("new") == ["a", "b", "one"], "\(mirrors)")

@@ -71,7 +71,7 @@ import Testing
     let after = try await scene.spoolrun("verify", "-v")
     #expect(after.status == .exited(0) && lines(after.output) == lines(before.output) && lines(after.output).count == 3)
     #expect(try await lines(scene.spoolrun("verify", "--sums", "sha256").output) == lines(sums.output))
-    try writeFile(scene.spool.path("files/sets/a"), Array("x".utf8))
+    try scene.spool.write("files/sets/a", "x")
     let changed = try await scene.spoolrun("verify")
     #expect(changed.status == .exited(1) && changed.output.hasPrefix("a: changed: sets/a: "), "\(changed)")
     let named = try await scene.spoolrun("verify", "-v", "b c", "done/young")
@@ -113,7 +113,7 @@ import Testing
     #expect(try await add("-o", "sets/z", "--name", "a").errors.contains("with another URL or output"))
     #expect(try await add("-o", "sets/z", "--name", "z").output == "z\n", "it is new")
     func addList(_ url: String, _ output: String, _ options: String...) async throws -> String {
-      try writeFile("\(scene.tools)/list", Array("url: \(scene.server.url(url))\noutput: \(output)\n".utf8))
+      try writeFile("\(scene.tools)/list", "url: \(scene.server.url(url))\noutput: \(output)\n")
       return try await scene.spoolrun(["add", "--from", "\(scene.tools)/list"] + options).output
     }
     #expect(try await addList("/a?token=s3cret", "sets/a", "--new") == "0 added, 1 already there\n")
@@ -131,7 +131,7 @@ import Testing
     try await fill()
     func counters(_ options: String...) async throws -> [Substring] {
       let text = try await scene.spoolrun(["status"] + options + [scene.spool.root]).output
-      let file = options.first == "--textfile" ? String(decoding: try readFile(options[1]), as: UTF8.self) : text
+      let file = options.first == "--textfile" ? try readText(options[1]) : text
       return file.split(separator: "\n").filter { $0.hasPrefix("spoolrun_") && $0.contains("_total") }
     }
     let (old, new) = (scene.spool.path("tmp/old.prom"), scene.spool.path("tmp/new.prom"))
@@ -167,7 +167,7 @@ import Testing
   @Test func `several at once`() async throws {
     try await fill()
     for number in 0..<200 {
-      try writeFile(scene.spool.path("done/n\(number)"), try readFile(scene.spool.path("done/young")))
+      try scene.spool.write("done/n\(number)", try readFile(scene.spool.path("done/young")))
       try age("n\(number)")
     }
     let all = try await scene.shell(

@@ -38,7 +38,7 @@ import Testing
       }
       """
     let library = "\(directory.path)/filler.so"
-    try writeFile("\(directory.path)/filler.c", Array(source.utf8))
+    try writeFile("\(directory.path)/filler.c", source)
     try await runTool(["/usr/bin/cc", "-shared", "-fPIC", "-o", library, "\(directory.path)/filler.c"])
     let spool = try TemporarySpool()
     try spool.drop("x", "http://127.0.0.1:9/x\n")

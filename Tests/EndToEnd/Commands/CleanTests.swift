@@ -18,7 +18,7 @@ import Testing
       verified: 2026-01-02T03:04:05Z size=1 crc32=d3d99e8b part=7
       done: 2026-01-02T03:04:05Z attempts=1 output=
       """
-    func put(_ path: String, _ bytes: [UInt8] = [0x41]) throws { try writeFile(spool.path(path), bytes) }
+    func put(_ path: String, _ bytes: [UInt8] = [0x41]) throws { try spool.write(path, bytes) }
     for name in ["gone", "waiting", "running", "begun", "held", "failed", "finished"] {
       try put("partial/\(name).part")
     }
@@ -78,7 +78,7 @@ import Testing
   /// As `mv cur/x:OWNER hold/` and `release --all` leave it.
   @Test func `data of a job that still has its owner behind its name stays`() async throws {
     try litter()
-    try writeFile(scene.spool.path("new/gone:host.1.0000000a"), Array("https://a.example/x\n".utf8))
+    try scene.spool.write("new/gone:host.1.0000000a", "https://a.example/x\n")
     let result = try await scene.spoolrun("clean")
     #expect(result.status == .exited(0) && fileStatus(scene.spool.path("partial/gone.part")) != nil, "\(result)")
   }
@@ -95,7 +95,7 @@ import Testing
 
   @Test func `a worker removes at its start only what is old`() async throws {
     for path in ["partial/gone.part", "tmp/young", "failed/other.part"] {
-      try writeFile(scene.spool.path(path), [1])
+      try scene.spool.write(path, [1])
       // Old by its content alone: so `cp -p` leaves a file that was made just now.
       try setModificationTime(scene.spool.path(path), secondsFromNow: -40 * 3600)
     }
@@ -106,7 +106,7 @@ import Testing
 
   @Test func `old files in tmp go, but for directories and what is ignored`() throws {
     let own = [".clock:host.1.0000000a", ".list:host.1.0000000a", ".owner:host.1.0000000a"]
-    for name in ["left", ".gitkeep"] + own { try writeFile(scene.spool.path("tmp/\(name)"), [1]) }
+    for name in ["left", ".gitkeep"] + own { try scene.spool.write("tmp/\(name)", [1]) }
     mkdir(scene.spool.path("tmp/directory"), 0o700)
     let (owner, boot) = WorkerID.current()
     let spool = try Spool(scene.spool.root, owner: owner, boot: boot)
@@ -126,11 +126,11 @@ import Testing
     let spool = scene.spool
     let record = "failed: 2026-01-02T03:04:05Z attempt=1 class=permanent code="
     for (name, code) in [("taken", "output-exists"), ("missing", "http-404"), ("again", "output-exists")] {
-      try writeFile(spool.path("failed/\(name)"), Array("https://a.example/x\n\(record)\(code) at=1\n".utf8))
-      try writeFile(spool.path("partial/\(name).part"), [0x41])
+      try spool.write("failed/\(name)", "https://a.example/x\n\(record)\(code) at=1\n")
+      try spool.write("partial/\(name).part", [0x41])
     }
     // Another job of the name waits.
-    try writeFile(spool.path("new/again"), Array("https://a.example/x\n".utf8))
+    try spool.write("new/again", "https://a.example/x\n")
     let sweep = try await scene.spoolrun("run", "--once", "--gate", "false")
     #expect(spool.names("partial").count == 3, "a worker leaves it: \(sweep)")
     let locked = try await scene.shell("flock partial/taken.part $spoolrun clean")
@@ -150,7 +150,7 @@ import Testing
     }
     let (gone, named, kept) = (link("\(nowhere)/gone"), link("\(nowhere)/named"), link("/"))
     let own = link("\(nowhere)/usb", "usb")
-    try writeFile(spool.path("hold/job"), Array("url: https://a.example/x\nroot: \(named)\n".utf8))
+    try spool.write("hold/job", "url: https://a.example/x\nroot: \(named)\n")
     let result = try await scene.spoolrun("clean")
     #expect(result.output == "removed roots/\(gone): the directory that it leads to is gone\n", "\(result)")
     #expect(Set(spool.names("roots")) == [named, kept, own])

@@ -109,14 +109,14 @@ import Testing
     func alter(_ name: String, _ change: (inout [UInt8]) -> Void) throws {
       var bytes = try readFile(spool.path("files/d/\(name)"))
       change(&bytes)
-      try writeFile(spool.path("files/d/\(name)"), bytes)
+      try spool.write("files/d/\(name)", bytes)
     }
     try alter("flipped") { $0[2] ^= 1 }
     try alter("short") { $0.removeLast() }
     try alter("long") { $0.append(0) }
     for name in ["gone", "link", "dir"] { #expect(unlink(spool.path("files/d/\(name)")) == 0) }
     #expect(symlink("sound", spool.path("files/d/link")) == 0 && mkdir(spool.path("files/d/dir"), 0o700) == 0)
-    try writeFile(spool.path("done/by-hand"), Array("https://h/x\n".utf8))
+    try spool.write("done/by-hand", "https://h/x\n")
 
     let result = try await spoolrun("verify", "--spool", spool.root)
     #expect(result.status == .exited(1) && result.errors.contains("verify --refetch"), "\(result)")

@@ -111,7 +111,7 @@ import Testing
   @Test(arguments: ["attempts: 0\n", "url: https://h/a\n", "attempts: 3", "nonsense: 1\n"])
   func configuration(defaults: String) async throws {
     try spool.drop("a", "\(server.url("/a"))\n")
-    try writeFile(spool.path("defaults"), Array(defaults.utf8))
+    try spool.write("defaults", defaults)
     let result = try await spoolrun("--once", spool.root)
     #expect(result.exitStatus == 78 && result.errors.contains("defaults"), "\(result)")
     #expect(spool.places(of: "a") == ["new/a"] && server.requests.isEmpty)
@@ -121,7 +121,7 @@ import Testing
   /// A file that is no library stands where the dynamic linker looks first. Without a job nobody looks for libcurl.
   @Test func noLibcurl() async throws {
     let libraries = try TemporaryDirectory()
-    try writeFile("\(libraries.path)/libcurl.so.4", Array("no library".utf8))
+    try writeFile("\(libraries.path)/libcurl.so.4", "no library")
     let environment = ["LD_LIBRARY_PATH": libraries.path]
     #expect(try await spoolrun("--once", spool.root, environment: environment).exitStatus == 0, "an empty spool")
     try spool.drop("a", "https://host.invalid/a\n")
@@ -136,7 +136,7 @@ import Testing
   /// zlib takes its place.
   @Test func noLibdeflate() async throws {
     let libraries = try TemporaryDirectory()
-    try writeFile("\(libraries.path)/libdeflate.so.0", Array("no library".utf8))
+    try writeFile("\(libraries.path)/libdeflate.so.0", "no library")
     let server = try simpleServer([UInt8](repeating: 7, count: 1 << 20))
     try spool.drop("a", "\(server.url("/a"))\n")
     let result = try await spoolrun("--once", spool.root, environment: ["LD_LIBRARY_PATH": libraries.path])
@@ -148,7 +148,7 @@ import Testing
     func loads() async throws -> Bool {
       try await spoolrun("--once", spool.root, environment: ["LD_DEBUG": "files"]).errors.contains("libcurl.so.4")
     }
-    try writeFile(spool.path("partial/a"), Array("http://127.0.0.1:1/a\n".utf8))
+    try spool.write("partial/a", "http://127.0.0.1:1/a\n")
     let later = timeval(tv_sec: time(nil) + 3600, tv_usec: 0)
     #expect(utimes(spool.path("partial/a"), [later, later]) == 0)
     #expect(try await loads() == false)
@@ -185,10 +185,10 @@ import Testing
     expectLoss(try await full("status", "--watch"))
     expectLoss(try await full("cancel", "-v", "a"))
     #expect(spool.names("new") == [])
-    for name in ["a", "b"] { try writeFile(spool.path("partial/\(name).part"), [1]) }
+    for name in ["a", "b"] { try spool.write("partial/\(name).part", [1]) }
     expectLoss(try await full("clean"))
     #expect(spool.names("partial") == [])
-    try writeFile(spool.path("done/by-hand"), Array("https://h/x\n".utf8))
+    try spool.write("done/by-hand", "https://h/x\n")
     let rotten = try await full("verify")
     #expect(rotten.exitStatus == 1 && rotten.errors.contains("standard output"), "what went wrong first: \(rotten)")
     #expect(try await full("hold", "a", "-v").exitStatus == 1)

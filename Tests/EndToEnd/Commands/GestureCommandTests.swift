@@ -45,21 +45,21 @@ import Testing
   @Test func aJobThatIsCalledLikeAClaim() async throws {
     let text = Array("https://a.example/x\n".utf8)
     for claim in ["app:host.1.0000000a", "app:1.2.3:host.2.0000000b"] {
-      try writeFile(scene.spool.path("cur/\(claim)"), text)
+      try scene.spool.write("cur/\(claim)", text)
     }
     #expect(try await scene.spoolrun("cancel", "cur/app:1.2.3").status == .exited(0))
     #expect(scene.spool.names("cur") == ["app:host.1.0000000a"])
     #expect(try await scene.spoolrun("cancel", "cur/app:host.1.0000000a").status == .exited(0))
     #expect(scene.spool.names("cur") == [])
     // Whoever put that there, it is shown.
-    try writeFile(scene.spool.path("cur/x:host.\u{301}1.\u{301}t"), text)
+    try scene.spool.write("cur/x:host.\u{301}1.\u{301}t", text)
     #expect(try await scene.spoolrun("status").status == .exited(0))
   }
 
   /// As `add` and `status` print it in a terminal.
   @Test func `a job goes by its name as it is shown as well`() async throws {
     let text = Array("https://a.example/x\n".utf8)
-    for name in ["x\u{9B}y", "x\u{9B}yz", "a\\b"] { try writeFile(scene.spool.path("new/\(name)"), text) }
+    for name in ["x\u{9B}y", "x\u{9B}yz", "a\\b"] { try scene.spool.write("new/\(name)", text) }
     for shown in ["x\\xc2\\x9by", "a\\x5cb"] {
       #expect(try await scene.spoolrun("status", shown).output.contains(shown))
       let result = try await scene.spoolrun("cancel", shown)
@@ -93,7 +93,7 @@ import Testing
     let files = [
       "done/x": text, "../outside": text, "failed/sub/x": text, "failed/y.record": record, "partial/x.part": text,
     ]
-    for (path, bytes) in files { try writeFile(scene.spool.path(path), bytes) }
+    for (path, bytes) in files { try scene.spool.write(path, bytes) }
     let result = try await scene.spoolrun(arguments)
     #expect(result.status == .exited(1) && result.errors != "", "\(result)")
     for (path, bytes) in files { #expect(try readFile(scene.spool.path(path)) == bytes, "\(path)") }
@@ -102,8 +102,8 @@ import Testing
   @Test(arguments: moves)
   func `each gesture moves what it should, and nothing else`(move: Move) async throws {
     let text = Array("https://a.example/x\n".utf8)
-    try writeFile(scene.spool.path(move.from), text)
-    try writeFile(scene.spool.path("partial/x.part"), [1, 2, 3])
+    try scene.spool.write(move.from, text)
+    try scene.spool.write("partial/x.part", [1, 2, 3])
     try setModificationTime(scene.spool.path(move.from), secondsFromNow: 5000)
     let result = try await scene.spoolrun(move.gesture, "x")
     #expect(result.status == .exited(move.status), "\(result)")
@@ -133,10 +133,10 @@ import Testing
   @Test(arguments: ["retry", "url"])
   func `what was no job leaves no record when it is tried again`(command: String) async throws {
     let scene = try Scene.echoing()
-    try writeFile(scene.spool.path("failed/x"), Array("\(scene.server.url("/x"))\n".utf8))
+    try scene.spool.write("failed/x", "\(scene.server.url("/x"))\n")
     let record =
       "failed: 2026-01-02T03:04:05Z attempt=0 class=permanent code=malformed at=0 reason=\"cannot be read\"\n"
-    try writeFile(scene.spool.path("failed/x.record"), Array(record.utf8))
+    try scene.spool.write("failed/x.record", record)
     let arguments = command == "url" ? ["url", "x", scene.server.url("/x")] : ["retry", "x"]
     let result = try await scene.spoolrun(arguments)
     #expect(result.status == .exited(0), "\(result)")
@@ -147,7 +147,7 @@ import Testing
 
   @Test func `a link in partial is no job to retry, and the next one is`() async throws {
     try #require(symlink("nowhere", scene.spool.path("partial/link")) == 0)
-    try writeFile(scene.spool.path("partial/x"), Array("https://a.example/x\n".utf8))
+    try scene.spool.write("partial/x", "https://a.example/x\n")
     try setModificationTime(scene.spool.path("partial/x"), secondsFromNow: 5000)
     let result = try await scene.spoolrun("retry", "link", "x")
     #expect(result.status == .exited(1), "\(result)")
@@ -158,7 +158,7 @@ import Testing
   }
 
   @Test func `of two jobs of one name the directory says which`() async throws {
-    for place in ["new/x", "failed/x"] { try writeFile(scene.spool.path(place), Array("https://a.example/x\n".utf8)) }
+    for place in ["new/x", "failed/x"] { try scene.spool.write(place, "https://a.example/x\n") }
     let result = try await scene.spoolrun("cancel", "x")
     #expect(result.status == .exited(1) && result.errors.contains("new/x, failed/x"), "\(result)")
     #expect(try await scene.spoolrun("retry", "x").status == .exited(1), "never replaces the other")
@@ -172,7 +172,7 @@ import Testing
     for directory in ["done/archive", "done/archive/2026-11"] {
       try #require(mkdir(scene.spool.path(directory), 0o700) == 0)
     }
-    for place in ["done/archive/2026-11/data", "failed/data~2"] { try writeFile(scene.spool.path(place), text) }
+    for place in ["done/archive/2026-11/data", "failed/data~2"] { try scene.spool.write(place, text) }
     for command in ["cancel", "hold", "retry"] {
       let result = try await scene.spoolrun(command, "data")
       #expect(result.status == .exited(1) && result.errors == "spoolrun: data: no such job\n", "\(result)")
@@ -210,12 +210,11 @@ import Testing
   }
 
   @Test func `failed jobs are tried again or removed, all at once`() async throws {
-    for name in ["a", "b"] { try writeFile(scene.spool.path("failed/\(name)"), Array("https://a.example/x\n".utf8)) }
-    try writeFile(scene.spool.path("failed/a.part"), [1])
+    for name in ["a", "b"] { try scene.spool.write("failed/\(name)", "https://a.example/x\n") }
+    try scene.spool.write("failed/a.part", [1])
     mkfifo(scene.spool.path("failed/pipe"), 0o600)
-    try writeFile(
-      scene.spool.path("failed/pipe.record"), Array("failed: 2026-01-02T03:04:05Z attempt=0 code=malformed\n".utf8))
-    try writeFile(scene.spool.path("partial/c"), Array("https://a.example/x\n".utf8))
+    try scene.spool.write("failed/pipe.record", "failed: 2026-01-02T03:04:05Z attempt=0 code=malformed\n")
+    try scene.spool.write("partial/c", "https://a.example/x\n")
     let result = try await scene.spoolrun("retry", "--failed")
     #expect(result.status == .exited(0), "\(result)")
     #expect(scene.spool.names("new") == ["a", "b"])
@@ -235,11 +234,11 @@ import Testing
     try #require(mkdir(scene.spool.path("failed/directory"), 0o700) == 0)
     let shared = "\(String(repeating: "n", count: 248)).record"
     for name in ["pipe.record", "other.record", "directory.record", shared] {
-      try writeFile(scene.spool.path("failed/\(name)"), record)
+      try scene.spool.write("failed/\(name)", record)
     }
     // A job that is called like a record.
-    try writeFile(scene.spool.path("failed/job.record"), Array("https://a.example/x\n".utf8) + record)
-    try writeFile(scene.spool.path("failed/job"), Array("https://a.example/x\n".utf8) + record)
+    try scene.spool.write("failed/job.record", Array("https://a.example/x\n".utf8) + record)
+    try scene.spool.write("failed/job", Array("https://a.example/x\n".utf8) + record)
     #expect(try await scene.spoolrun("cancel", "pipe", "failed/job", long[0]).status == .exited(0))
     #expect(try await scene.spoolrun("cancel", "directory").status == .exited(1))
     #expect(
@@ -276,7 +275,7 @@ import Testing
   func `a job that was held when its payload had just been published is done`(isIntact: Bool, wasTakenUp: Bool)
     async throws
   {
-    try writeFile(scene.spool.path("files/o"), isIntact ? payload : payload.reversed())
+    try scene.spool.write("files/o", isIntact ? payload : payload.reversed())
     let inode = try #require(fileStatus(scene.spool.path("files/o"))).st_ino
     let text = """
       url: \(scene.server.url("/fast"))
@@ -288,7 +287,7 @@ import Testing
 
       """
     let requeued = wasTakenUp ? "requeued: 2026-01-02T03:04:06Z\n" : ""
-    try writeFile(scene.spool.path("hold/x"), Array((text + requeued).utf8))
+    try scene.spool.write("hold/x", text + requeued)
     try await scene.spoolrun("release", "x")
     try await scene.spool.once(exits: isIntact ? 0 : 1)
     #expect(scene.spool.places(of: "x") == [isIntact ? "done/x" : "failed/x"])

@@ -55,7 +55,7 @@ import Testing
 
   /// Waits until the worker takes what is dropped.
   private func waitForWorker(_ server: ScriptedServer) async throws -> Bool {
-    try writeFile("\(spool)/new/bad", Array("no job\n".utf8))
+    try writeFile("\(spool)/new/bad", "no job\n")
     try await waitUntil("the worker runs") { names(in: "\(spool)/failed").contains("bad") }
     return true
   }
@@ -150,7 +150,7 @@ import Testing
     #expect(try await get("--once", server.url("/500")).status == .exited(75))
     let waiting = try #require(names(in: "\(spool)/partial").first)
     try setModificationTime("\(spool)/partial/\(waiting)", secondsFromNow: -60)
-    try writeFile("\(spool)/new/other", Array("\(server.url("/other"))\n".utf8))
+    try writeFile("\(spool)/new/other", "\(server.url("/other"))\n")
     #expect(try await get(server.url("/a")).status == .exited(0))
     #expect(names(in: "\(spool)/new") == ["other"] && names(in: "\(spool)/partial") == [waiting])
     #expect(server.requests.map(\.target) == ["/500", "/a"])

@@ -22,7 +22,7 @@ import Testing
   @Test func `what is left is one line a file, by which the same command needs no request`() async throws {
     #expect(try await get(server.url("/a"), server.url("/b")).status == .exited(0))
     #expect(names(in: here, isHiddenToo: true) == ["a", "b"] && records == [] && receipts.count == 1)
-    let lines = String(decoding: try readFile("\(personal)/got/\(receipts[0])"), as: UTF8.self).split(separator: "\n")
+    let lines = try readText("\(personal)/got/\(receipts[0])").split(separator: "\n")
     #expect(lines.count == 2 && lines.allSatisfy { $0.contains("size=8 crc32=") }, "\(lines)")
     let crc = hex8(independentCRC32(Array("payload\n".utf8)))
     for options in [[], ["--crc32", crc], ["--size", "8"]] {
@@ -38,10 +38,10 @@ import Testing
   @Test func `a file that cannot be compared keeps no other from being fetched`() async throws {
     let crc = hex8(independentCRC32(Array("payload\n".utf8)))
     let list = ["--from", "\(home.path)/x.sfv", "--base", server.url("/")]
-    try writeFile("\(home.path)/x.sfv", Array("sub/c \(crc)\n".utf8))
+    try writeFile("\(home.path)/x.sfv", "sub/c \(crc)\n")
     #expect(try await start(list).result().status == .exited(0))
     try #require(rename("\(here)/sub", "\(here)/real") == 0 && symlink("real", "\(here)/sub") == 0)
-    try writeFile("\(home.path)/x.sfv", Array("sub/c \(crc)\nd \(crc)\n".utf8))
+    try writeFile("\(home.path)/x.sfv", "sub/c \(crc)\nd \(crc)\n")
     let result = try await start(list).result()
     #expect(
       result.status == .exited(1) && result.errors.contains("sub/c: is there, but cannot be compared"), "\(result)")
@@ -127,7 +127,7 @@ import Testing
       try reply.respond("200 OK", body: [1])
     }
     let crc = hex8(independentCRC32([1]))
-    try writeFile("\(home.path)/x.sfv", Array("sub/c \(crc)\nd \(crc)\n".utf8))
+    try writeFile("\(home.path)/x.sfv", "sub/c \(crc)\nd \(crc)\n")
     let list = try await get("--once", "--from", "\(home.path)/x.sfv", "--base", server.url("/"))
     let paused = try await get("--once", server.url("/paused"))
     #expect(list.status == .exited(75) && paused.status == .exited(75), "\(list) \(paused)")
@@ -143,7 +143,7 @@ import Testing
   @Test func `what failed for good leaves nothing, and of a list the job`() async throws {
     #expect(try await get(server.url("/404"), server.url("/a")).status == .exited(1))
     #expect(names(in: here, isHiddenToo: true) == ["a"])
-    try writeFile("\(home.path)/list", Array("\(server.url("/404"))\n\(server.url("/b"))\n".utf8))
+    try writeFile("\(home.path)/list", "\(server.url("/404"))\n\(server.url("/b"))\n")
     #expect(try await get("--from", "\(home.path)/list").status == .exited(1))
     #expect(names(in: "\(spool)/failed").count == 1)
   }
@@ -225,15 +225,15 @@ import Testing
   /// Only the person's own are asked.
   @Test func `it has no hooks and no defaults`() async throws {
     try await leave(server)
-    try writeFile("\(spool)/defaults", Array("mode: 640\nbad\n".utf8))
+    try writeFile("\(spool)/defaults", "mode: 640\nbad\n")
     try #require(mkdir("\(spool)/hooks", 0o700) == 0)
-    try writeFile("\(spool)/hooks/verify", Array("#!/bin/sh\ntouch \(home.path)/run\nexit 1\n".utf8))
+    try writeFile("\(spool)/hooks/verify", "#!/bin/sh\ntouch \(home.path)/run\nexit 1\n")
     try #require(chmod("\(spool)/hooks/verify", 0o700) == 0)
     let result = try await get(server.url("/a"))
     #expect(result.status == .exited(0) && fileStatus("\(home.path)/run") == nil, "\(result)")
     let config = "\(home.path)/.config/spoolrun/hooks"
     try await runTool(["/bin/mkdir", "-p", config], directory: home.path)
-    try writeFile("\(config)/verify", Array("#!/bin/sh\nexit 1\n".utf8))
+    try writeFile("\(config)/verify", "#!/bin/sh\nexit 1\n")
     try #require(chmod("\(config)/verify", 0o700) == 0)
     let refused = try await get("--once", server.url("/b"))
     #expect(refused.status == .exited(75) && refused.errors.contains("b: rejected: "), "\(refused)")
@@ -243,7 +243,7 @@ import Testing
     let config = "\(home.path)/.config/spoolrun/hooks"
     try await runTool(["/bin/mkdir", "-p", config], directory: home.path)
     let hook = "#!/bin/sh\nmv \"$SPOOLRUN_DIRECTORY/$SPOOLRUN_OUTPUT\" \(home.path)/elsewhere\n"
-    try writeFile("\(config)/deliver", Array(hook.utf8))
+    try writeFile("\(config)/deliver", hook)
     try #require(chmod("\(config)/deliver", 0o700) == 0)
     #expect(try await get(server.url("/a")).status == .exited(0) && names(in: here) == [])
     let result = try await spoolrun("verify", "-v", "--refetch", environment: environment, directory: here)
@@ -259,10 +259,10 @@ import Testing
     #expect(server.requests.count == 1)
     let config = "\(home.path)/.config/spoolrun"
     try await runTool(["/bin/mkdir", "-p", "\(config)/hooks"], directory: home.path)
-    try writeFile("\(config)/defaults", Array("mode: 640\n".utf8))
+    try writeFile("\(config)/defaults", "mode: 640\n")
     #expect(try await get(server.url("/b")).status == .exited(0))
     #expect((fileStatus("\(here)/b")?.st_mode ?? 0) & 0o777 == 0o640)
-    try writeFile("\(config)/hooks/verify", Array("#!/bin/sh\nexit 1\n".utf8))
+    try writeFile("\(config)/hooks/verify", "#!/bin/sh\nexit 1\n")
     try #require(chmod("\(config)/hooks/verify", 0o700) == 0)
     let refused = try await get("--once", server.url("/c"))
     #expect(refused.status == .exited(75) && refused.errors.contains("c: rejected: "), "\(refused)")
@@ -312,7 +312,7 @@ import Testing
   }
 
   @Test func `a list without files makes none`() async throws {
-    try writeFile("\(home.path)/list", Array("# nothing\n".utf8))
+    try writeFile("\(home.path)/list", "# nothing\n")
     let result = try await get("--from", "\(home.path)/list")
     #expect(result.status == .exited(64) && result.errors.contains("the list names no file"), "\(result)")
     #expect(names(in: here, isHiddenToo: true) == [])
@@ -320,12 +320,12 @@ import Testing
 
   @Test func `a list with directories has one at the top, and none of its files gets into one`() async throws {
     let crc = hex8(independentCRC32(Array("payload\n".utf8)))
-    try writeFile("\(home.path)/x.sfv", Array("sub/c \(crc)\nsub/deep/d \(crc)\n".utf8))
+    try writeFile("\(home.path)/x.sfv", "sub/c \(crc)\nsub/deep/d \(crc)\n")
     let result = try await get("--from", "\(home.path)/x.sfv", "--base", server.url("/"))
     #expect(result.status == .exited(0) && Set(filesBelow(here)) == ["sub/c", "sub/deep/d"], "\(result)")
     #expect(names(in: here, isHiddenToo: true) == ["sub"])
     for place in [".spoolrun/new/x", "sub/.spoolrun/new/x"] {
-      try writeFile("\(home.path)/x.sfv", Array("\(place) \(crc)\n".utf8))
+      try writeFile("\(home.path)/x.sfv", "\(place) \(crc)\n")
       let result = try await get("--from", "\(home.path)/x.sfv", "--base", server.url("/"))
       #expect(result.status == .exited(64) && result.errors.contains("which is spoolrun's own"), "\(result)")
     }

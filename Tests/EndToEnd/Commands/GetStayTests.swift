@@ -103,7 +103,7 @@ import Testing
     let state = "\(home.path)/state"
     try #require(mkdir(state, 0o700) == 0 && chown(state, 61_001, 61_001) == 0)
     let crc = hex8(independentCRC32(Array("payload\n".utf8)))
-    try writeFile("\(home.path)/x.sfv", Array("closed/c \(crc)\nd \(crc)\n".utf8))
+    try writeFile("\(home.path)/x.sfv", "closed/c \(crc)\nd \(crc)\n")
     try #require(chmod("\(home.path)/x.sfv", 0o644) == 0)
     for arguments in [
       ["-o", "closed/", server.url("/a")], ["--from", "\(home.path)/x.sfv", "--base", server.url("/")],

@@ -47,7 +47,7 @@ import Testing
   @Test func `the permissions in defaults are for get, too`() async throws {
     #expect(try await get(server.url("/first")).status == .exited(0))
     try #require(mkdir("\(home.path)/.config", 0o700) == 0 && mkdir("\(home.path)/.config/spoolrun", 0o700) == 0)
-    try writeFile("\(home.path)/.config/spoolrun/defaults", Array("mode: 640\n".utf8))
+    try writeFile("\(home.path)/.config/spoolrun/defaults", "mode: 640\n")
     #expect(try await get(server.url("/a.bin")).status == .exited(0))
     #expect((fileStatus("\(here)/a.bin")?.st_mode ?? 0) & 0o7777 == 0o640)
   }
@@ -143,7 +143,7 @@ import Testing
     #expect(missing.status == .exited(1) && missing.errors.contains("hooks/resolve"), "\(missing)")
     try #require(mkdir("\(personal)/hooks", 0o700) == 0 || errno == EEXIST)
     let script = "#!/bin/sh\necho \"url: \(server.url("/"))$SPOOLRUN_RESOLVE\"\n"
-    try writeFile("\(personal)/hooks/resolve", Array(script.utf8))
+    try writeFile("\(personal)/hooks/resolve", script)
     try #require(chmod("\(personal)/hooks/resolve", 0o700) == 0)
     let result = try await get("--resolve", "x", "-o", "a")
     #expect(result.status == .exited(0) && server.requests.map(\.target) == ["/x"], "\(result)")
@@ -151,7 +151,7 @@ import Testing
     // Another text is another file.
     let other = try await get("--resolve", "y", "-o", "a")
     #expect(other.status == .exited(1) && other.errors.contains("exists, and nothing shows"), "\(other)")
-    try writeFile("\(here)/list", Array("resolve: z\noutput: z\n".utf8))
+    try writeFile("\(here)/list", "resolve: z\noutput: z\n")
     #expect(try await get("--from", "list").status == .exited(0))
     #expect(names(in: here) == ["a", "list", "z"])
   }
@@ -281,11 +281,11 @@ import Testing
     let arguments = isOfList ? ["--from", server.url("/list.sfv")] : [server.url("/a")]
     #expect(try await start(arguments).result().status == .exited(0))
     let record = "\(personal)/got/\(try #require(names(in: "\(personal)/got").first))"
-    let text = String(decoding: try readFile(record), as: UTF8.self)
+    let text = try readText(record)
     // Sparse: it takes a minute and more to read it.
     let size = 1 << 39
     try #require(truncate("\(here)/a", size) == 0)
-    try writeFile(record, Array(text.replacing("size=8 ", with: "size=\(size) ").utf8))
+    try writeFile(record, text.replacing("size=8 ", with: "size=\(size) "))
     let command = try start(arguments)
     let (inode, files) = (fileStatus("\(here)/a")?.st_ino, "/proc/\(command.processID)/fd")
     try await waitUntil("it reads the file") {
@@ -326,7 +326,7 @@ import Testing
     let hooks = "\(home.path)/.config/spoolrun/hooks"
     try await runTool(["/bin/mkdir", "-p", hooks])
     let script = "trap '' TERM; : >'\(home.path)/began'; until test -e '\(home.path)/go'; do sleep 0.05; done"
-    try writeFile("\(hooks)/done", Array("#!/bin/sh\n\(script)\n".utf8))
+    try writeFile("\(hooks)/done", "#!/bin/sh\n\(script)\n")
     try #require(chmod("\(hooks)/done", 0o700) == 0)
     let command = try startSpoolrun(arguments, environment: environment, directory: here)
     try await waitUntil("the hook runs") { fileStatus("\(home.path)/began") != nil }
@@ -353,7 +353,7 @@ import Testing
   // MARK: lists
 
   @Test func `the files of a list come below the directory, and no name leads out of it`() async throws {
-    try writeFile("\(home.path)/list", Array("\(server.url("/a"))\n\(server.url("/b"))\n".utf8))
+    try writeFile("\(home.path)/list", "\(server.url("/a"))\n\(server.url("/b"))\n")
     let result = try await get("--from", "\(home.path)/list", "-o", "d/")
     #expect(result.status == .exited(0) && Set(filesBelow(here)) == ["d/a", "d/b"], "\(result)")
     let again = try await get("--from", "\(home.path)/list", "-o", "d/")
@@ -362,12 +362,12 @@ import Testing
     // A list is by somebody else: a link does not lead its files elsewhere.
     try #require(symlink(home.path, "\(here)/link") == 0)
     let crc = hex8(independentCRC32(Array("payload\n".utf8)))
-    try writeFile("\(home.path)/x.sfv", Array("sub/c \(crc)\nlink/e \(crc)\n".utf8))
+    try writeFile("\(home.path)/x.sfv", "sub/c \(crc)\nlink/e \(crc)\n")
     let sums = try await get("--from", "\(home.path)/x.sfv", "--format", "sfv", "--base", server.url("/"))
     #expect(sums.status == .exited(1) && sums.errors.contains("link/e: bad-output"), "\(sums)")
     #expect(try bytes("sub/c") == Array("payload\n".utf8) && !names(in: home.path).contains("e"))
 
-    try writeFile("\(home.path)/bad", Array("\(server.url("/a"))\nno url\n".utf8))
+    try writeFile("\(home.path)/bad", "\(server.url("/a"))\nno url\n")
     let bad = try await get("--from", "\(home.path)/bad")
     #expect(bad.status == .exited(64) && bad.errors.contains("/bad:2: "), "\(bad)")
     #expect(try await get("--from", "\(home.path)/list", "--size", "8").status == .exited(64))
@@ -376,8 +376,7 @@ import Testing
   }
 
   @Test func `files of a list that want one name get marks, and are told`() async throws {
-    try writeFile(
-      "\(home.path)/list", Array(["/a?1", "/a?2", "/b"].map { "\(server.url($0))\n" }.joined().utf8))
+    try writeFile("\(home.path)/list", ["/a?1", "/a?2", "/b"].map { "\(server.url($0))\n" }.joined())
     let result = try await get("--from", "\(home.path)/list")
     #expect(result.status == .exited(0) && names(in: here).count == 3, "\(result)")
     #expect(result.errors.contains("2 of the files get a mark in their names, such as a~"), "\(result)")

@@ -8,7 +8,7 @@ import Testing
 
   init() throws { directory = try TemporarySpool() }
 
-  private func write(_ path: String, _ text: String) throws { try writeFile(directory.path(path), Array(text.utf8)) }
+  private func write(_ path: String, _ text: String) throws { try writeFile(directory.path(path), text) }
 
   private static let failed =
     "failed: 2026-11-21T03:00:41Z attempt=1 class=permanent code=http-404 at=0 reason=\"h answered 404\"\n"
@@ -115,7 +115,7 @@ import Testing
     }
     let page = try await spoolrun("report", "--spool", directory.root, "-o", directory.path("tmp/page"))
     #expect(page.status == .exited(0))
-    let html = String(decoding: try readFile(directory.path("tmp/page")), as: UTF8.self)
+    let html = try readText(directory.path("tmp/page"))
     #expect(html.contains("not a regular file") && !html.contains("entry.record"), "\(html)")
   }
 

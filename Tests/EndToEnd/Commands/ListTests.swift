@@ -84,7 +84,7 @@ import Testing
     #expect(
       refused.exitStatus == 64 && refused.errors.contains("\(list):2: the scheme ftp is not enabled"), "\(refused)")
     #expect(spool.names("new") == [] && spool.names("tmp") == [])
-    try writeFile(spool.path("protocols"), Array("ftp,http,https\n".utf8))
+    try spool.write("protocols", "ftp,http,https\n")
     #expect(try await add("--from", list).output == "2 added\n")
   }
 

@@ -8,8 +8,8 @@ import Testing
   func `it is shown as one failure, and hides no other job`(length: Int) async throws {
     let spool = try TemporarySpool()
     let name = String(repeating: "n", count: length)
-    for place in ["new/\(name)", "hold/\(name)"] { try writeFile(spool.path(place), Array("http://h/x\n".utf8)) }
-    try writeFile(spool.path("failed/x"), Array("http://h/x\n".utf8))
+    for place in ["new/\(name)", "hold/\(name)"] { try spool.write(place, "http://h/x\n") }
+    try spool.write("failed/x", "http://h/x\n")
     let server = try simpleServer()
     try spool.drop("y", "\(server.url("/y"))\n")
     _ = try await spoolrun("--once", spool.root)

@@ -72,7 +72,7 @@ import Testing
   func `cancel says how many, and asks in a terminal`(answer: (String, Bool), flag: String) async throws {
     let spool = try TemporarySpool()
     let text = Array("https://a.example/x\n".utf8)
-    for name in ["failed/a", "failed/b"] { try writeFile(spool.path(name), text) }
+    for name in ["failed/a", "failed/b"] { try spool.write(name, text) }
     let command = "\(try productPath("spoolrun")) cancel \(flag) --spool \(spool.root)"
     let line = "printf '\(answer.0)\\n' | script -qec '\(command)' /dev/null"
     let result = try await run(["/bin/sh", "-c", line])
@@ -85,7 +85,7 @@ import Testing
   func `cancel does not ask for what was named, or with --yes`() async throws {
     let spool = try TemporarySpool()
     let text = Array("https://a.example/x\n".utf8)
-    for name in ["a", "b"] { try writeFile(spool.path("failed/\(name)"), text) }
+    for name in ["a", "b"] { try spool.write("failed/\(name)", text) }
     for (arguments, left) in [("a", ["b"]), ("--all --yes", [])] {
       let result = try await runInTerminal(
         "\(try productPath("spoolrun")) cancel --spool \(spool.root) \(arguments) </dev/null")
@@ -98,7 +98,7 @@ import Testing
   func `a spool among names of jobs is told from a job`(command: [String]) async throws {
     let directory = try TemporaryDirectory()
     #expect(try await spoolrun("init", "spool", directory: directory.path).status == .exited(0))
-    try writeFile("\(directory.path)/spool/new/b1", Array("http://h/b1\n".utf8))
+    try writeFile("\(directory.path)/spool/new/b1", "http://h/b1\n")
     let result = try await spoolrun(
       command + ["spool", command == ["url"] ? "http://h/b2" : "b1"], directory: directory.path)
     #expect(result.exitStatus == 64 && result.output == "", "\(result)")
@@ -106,7 +106,7 @@ import Testing
       result.errors.hasPrefix("spoolrun: spool is a spool, and no job of this name is there")
         && result.errors.contains("`spoolrun \(command[0]) --spool spool`"), "\(result)")
     #expect(try readFile("\(directory.path)/spool/new/b1") == Array("http://h/b1\n".utf8), "nothing is done")
-    try writeFile("\(directory.path)/spool/new/spool", Array("http://h/c\n".utf8))
+    try writeFile("\(directory.path)/spool/new/spool", "http://h/c\n")
     let job = try await spoolrun("hold", "spool", directory: directory.path)
     #expect(job.status == .exited(0), "a job may be called like a spool: \(job)")
   }
@@ -127,7 +127,7 @@ import Testing
   @Test func `completions offer the jobs that the command is for`() async throws {
     let scene = try Scene()
     for place in ["new/a", "hold/b", "failed/c", "done/d", "cur/e:host.1.0000000a", "partial/f", "partial/f.part"] {
-      try writeFile(scene.spool.path(place), Array("https://a.example/x\n".utf8))
+      try scene.spool.write(place, "https://a.example/x\n")
     }
     for (command, names) in [
       ("hold", ["a", "e", "f"]), ("release", ["b"]), ("retry", ["c", "f"]), ("cancel", ["a", "b", "c", "e", "f"]),
@@ -149,7 +149,7 @@ import Testing
     let spool = try TemporarySpool()
     for round in 1...10 {
       let began = ContinuousClock.now
-      try writeFile(spool.path("new/a"), Array(server.url("/a").utf8))
+      try spool.write("new/a", server.url("/a"))
       // Another pass comes after the end of a job.
       try spool.drop("b\(round)", server.url("/b\(round)") + "\n")
       let result = try await spoolrun("--once", spool.root)

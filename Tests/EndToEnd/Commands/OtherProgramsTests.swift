@@ -35,7 +35,7 @@ import Testing
     #expect(result.status == .exited(0) && result.output + result.errors == "", "\(result)")
     #expect(server.requests.first?.value("X-Key") == "1" && names(in: here) == ["b"])
     let job = try #require(names(in: "\(spool)/done").first)
-    #expect(String(decoding: try readFile("\(spool)/done/\(job)"), as: UTF8.self).contains("attempts: 3\n"))
+    #expect(try readText("\(spool)/done/\(job)").contains("attempts: 3\n"))
   }
 
   @Test(arguments: [["-u", "us3r:s3c/r@t"], ["--user=us3r:s3c/r@t"], ["--netrc"]])
@@ -47,7 +47,7 @@ import Testing
       }
       try reply.respond("200 OK", body: Array("payload\n".utf8))
     }
-    try writeFile("\(home.path)/.netrc", Array("machine 127.0.0.1 login us3r password s3c/r@t\n".utf8))
+    try writeFile("\(home.path)/.netrc", "machine 127.0.0.1 login us3r password s3c/r@t\n")
     #expect(chmod("\(home.path)/.netrc", 0o600) == 0)
     let result = try await start(options + ["-v", server.url("/a")]).result()
     #expect(result.status == .exited(0) && !result.errors.contains("s3c"), "\(result)")

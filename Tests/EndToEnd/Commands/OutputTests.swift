@@ -52,7 +52,7 @@ import Testing
     let flags = isVerbose ? ["-v"] : []
     let result = try await startSpoolrun(["--once", "--log-format", "json"] + flags + [spool.root]).result()
     let file = spool.path("log")
-    try writeFile(file, Array(result.errors.utf8))
+    try writeFile(file, result.errors)
     let program = """
       import json, sys
       for line in open(sys.argv[1], encoding="utf-8"):

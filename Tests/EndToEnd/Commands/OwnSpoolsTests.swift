@@ -82,7 +82,7 @@ import Testing
     let several = try await command("url", "503", "https://h/x")
     #expect(several.status == .exited(1) && several.errors.contains("several jobs begin so"), "\(several)")
     #expect(try await command("url", "other", "ftp://h/x", directory: "/").status == .exited(0))
-    #expect(String(decoding: try readFile("\(place)/new/\(job)"), as: UTF8.self).contains("url: ftp://h/x\n"))
+    #expect(try readText("\(place)/new/\(job)").contains("url: ftp://h/x\n"))
   }
 
   @Test func `verify and explain know what a get has fetched whose spool is gone`() async throws {
@@ -93,7 +93,7 @@ import Testing
     #expect(try await command("verify").status == .exited(0))
     let story = try await command("explain", "b")
     #expect(story.output.contains("b: fetched 20") && story.output.contains(" from \(server.url("/b")); "), "\(story)")
-    try writeFile("\(here)/a", Array("pay1oad\n".utf8))
+    try writeFile("\(here)/a", "pay1oad\n")
     let damaged = try await command("verify", "b", "./a")
     #expect(damaged.status == .exited(1) && damaged.output.contains("a: changed: "), "\(damaged)")
     #expect(try await command("verify", "b").status == .exited(0))
@@ -120,7 +120,7 @@ import Testing
   private func getList() async throws -> ScriptedServer {
     let server = try simpleServer()
     let digest = hex8(independentCRC32(Array("payload\n".utf8)))
-    try writeFile("\(home.path)/list.sfv", Array("a \(digest)\nb \(digest)\nd/c \(digest)\n".utf8))
+    try writeFile("\(home.path)/list.sfv", "a \(digest)\nb \(digest)\nd/c \(digest)\n")
     let got = try await get("--from", "../list.sfv", "--base", server.url("/"))
     #expect(got.status == .exited(0) && fileStatus(spool) == nil, "\(got)")
     return server
@@ -128,7 +128,7 @@ import Testing
 
   @Test func `verify --refetch gets what is wrong again, and nothing else, as its receipt says`() async throws {
     let server = try await getList()
-    try writeFile("\(here)/a", Array("pay1oad\n".utf8))
+    try writeFile("\(here)/a", "pay1oad\n")
     try #require(chmod("\(here)/a", 0o600) == 0 && unlink("\(here)/d/c") == 0)
     let found = try await command("verify")
     #expect(found.status == .exited(1) && found.errors.contains("`spoolrun verify --refetch`"), "\(found)")
@@ -170,10 +170,10 @@ import Testing
     let header = secret == "" ? ["--header", "X-Key: s3cret"] : []
     #expect(try await start(header + [url]).result().status == .exited(0))
     let noted = try names(in: "\(personal)/got").map {
-      String(decoding: try readFile("\(personal)/got/\($0)"), as: UTF8.self)
+      try readText("\(personal)/got/\($0)")
     }
     #expect(noted.count == 1 && !noted[0].contains("s3cret"))
-    try writeFile("\(here)/a", Array("pay1oad\n".utf8))
+    try writeFile("\(here)/a", "pay1oad\n")
     let result = try await command("verify", "--refetch", "\(here)/a", directory: "/")
     #expect(result.status == .exited(1) && server.requests.count == 1, "\(result)")
     let told = try #require(result.output.firstMatch(of: /`spoolrun (get .*) URL` gets it again/)?.1, "\(result)")
@@ -213,10 +213,10 @@ import Testing
       try await get("--once", "--header", "X-Key: k", server.url("/a?token=s3cret"), server.url("/b")).status
         == .exited(75))
     for round in 1...2 {
-      try writeFile("\(here)/a", Array("pay\(round)oad\n".utf8))
+      try writeFile("\(here)/a", "pay\(round)oad\n")
       let result = try await command("verify", "--refetch", "here/a", directory: home.path)
       #expect(try result.status == .exited(0) && bytes("a") == Array("payload\n".utf8), "\(result)")
-      let text = String(decoding: try readFile("\(spool)/done/\(names(in: "\(spool)/done")[0])"), as: UTF8.self)
+      let text = try readText("\(spool)/done/\(names(in: "\(spool)/done")[0])")
       #expect(text.split(separator: "\n").count { $0 == "header: X-Key: k" } == 1, "\(text)")
       #expect(text.split(separator: "\n").count { $0.hasPrefix("overwrite:") } == 1, "\(text)")
     }
@@ -244,7 +244,7 @@ import Testing
 
   @Test func `get --overwrite leaves alone what is there with its declared digest`() async throws {
     let server = try await getList()
-    try writeFile("\(here)/a", Array("pay1oad\n".utf8))
+    try writeFile("\(here)/a", "pay1oad\n")
     let mended = try await get("--overwrite", "--from", "../list.sfv", "--base", server.url("/"))
     #expect(mended.status == .exited(0) && server.requests.count == 4, "\(mended)")
     #expect(try bytes("a") == Array("payload\n".utf8))
@@ -414,7 +414,7 @@ import Testing
   @Test func `one that cannot be opened is named, and the others are shown`() async throws {
     try await leave()
     let place = "/" + String(repeating: "x", count: 300)
-    try writeFile("\(personal)/gets/0", Array("inode=1 token=a directory=\(place)\n".utf8))
+    try writeFile("\(personal)/gets/0", "inode=1 token=a directory=\(place)\n")
     let status = try await command("status")
     #expect(status.status == .exited(0) && status.output.contains("other503-"), "\(status)")
     #expect(status.errors.contains("\(place)/.spoolrun is left out: "), "\(status)")

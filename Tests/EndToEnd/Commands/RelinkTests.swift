@@ -46,11 +46,11 @@ import Testing
   func whereverTheJobIs(state: String) async throws {
     let spool = try TemporarySpool()
     let old = "# mine\nhttp://h/d/x.iso?sig=1\n\nsize: 5\nurl: http://i/x.iso\nresolve: s3 b/k\n"
-    try writeFile(spool.path("\(state)/a"), Array(old.utf8))
+    try spool.write("\(state)/a", old)
     let result = try await url(spool, "-v", "a", "http://h/y?sig=2", "http://i/y")
     let place = state == "hold" ? "hold/a" : "new/a"
     #expect(result.status == .exited(0) && result.output == "\(state)/a -> \(place)\n", "\(result)")
-    let text = String(decoding: try readFile(spool.path(place)), as: UTF8.self)
+    let text = try spool.text(place)
     #expect(text == "url: http://h/y?sig=2\nurl: http://i/y\noutput: x.iso\n# mine\n\nsize: 5\n", "the output stays")
     #expect(spool.places(of: "a") == [place] && spool.names("tmp") == [])
   }
@@ -65,7 +65,7 @@ import Testing
     try spool.order("pod", "url: http://127.0.0.1:1/feed.xml\nevery: 6h\n\(lines)")
     let new = server.url("/list.xml")
     #expect(try await url(spool, "pod", new).status == .exited(0))
-    let text = String(decoding: try readFile(spool.path("standing/pod")), as: UTF8.self)
+    let text = try spool.text("standing/pod")
     #expect(text == "url: \(new)\n\(pinned)every: 6h\n\(kept)")
     let result = try await spool.once()
     #expect(result.status == .exited(0) && spool.payloads.count == 1, "\(result)")
@@ -73,10 +73,10 @@ import Testing
 
   @Test func whatCannotBe() async throws {
     let spool = try TemporarySpool()
-    try writeFile(spool.path("done/a"), Array("http://h/x\n".utf8))
-    try writeFile(spool.path("new/torn"), Array("http://h/x\nsize: 1".utf8))
+    try spool.write("done/a", "http://h/x\n")
+    try spool.write("new/torn", "http://h/x\nsize: 1")
     for name in ["failed/b", "hold/b", "failed/c", "new/c"] {
-      try writeFile(spool.path(name), Array("http://h/x\n".utf8))
+      try spool.write(name, "http://h/x\n")
     }
     for (arguments, status, words) in [
       (["a", "http://h/y"], 1, "it is done/a"), (["z", "http://h/y"], 1, "no such job"),

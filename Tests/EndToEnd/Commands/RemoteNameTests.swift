@@ -57,7 +57,7 @@ import Testing
       spool, "-o", "d/", server.url("/\(target.replacing("%25", with: "%"))"))
     #expect(result.status == .exited(0) && result.output == "\(expected)\n", "\(result)")
     #expect(result.errors.contains("output: d/\(expected) (") && !result.errors.contains("s3cret"), "\(result)")
-    let job = String(decoding: try readFile(spool.path("new/\(expected)")), as: UTF8.self)
+    let job = try spool.text("new/\(expected)")
     #expect(job.contains("output: d/\(expected)\n"), "\(job)")
   }
 
@@ -66,18 +66,18 @@ import Testing
     let url = server.url("/private?attachment;filename=k")
     #expect(try await Self.add(spool, "--header", "X-Key: 1", url).output == "k\n")
     #expect(server.requests.map(\.method) == ["HEAD"])
-    try writeFile(spool.path("defaults"), Array("header@127.0.0.1: X-Key: 2\n".utf8))
+    try spool.write("defaults", "header@127.0.0.1: X-Key: 2\n")
     #expect(try await Self.add(spool, url).output == "k~2\n")
   }
 
   @Test func `the login in the spool's defaults is used`() async throws {
     let server = try Self.server()
     let url = server.url("/private?attachment;filename=k")
-    try writeFile(spool.path("defaults"), Array("netrc: netrc\n".utf8))
+    try spool.write("defaults", "netrc: netrc\n")
     let result = try await Self.add(spool, url)
     #expect(result.status == .exited(78) && result.errors.contains("line 1: netrc: \(spool.root)/netrc"), "\(result)")
     #expect(spool.names("new") == [])
-    try writeFile(spool.path("netrc"), Array("machine 127.0.0.1 login alice password apw\n".utf8))
+    try spool.write("netrc", "machine 127.0.0.1 login alice password apw\n")
     #expect(try await Self.add(spool, url).output == "k\n")
     #expect(server.requests.map { $0.value("authorization") } == [nil, "Basic YWxpY2U6YXB3"])
   }
@@ -92,7 +92,7 @@ import Testing
 
   @Test func `a server is not asked by a scheme that the spool refuses`() async throws {
     let server = try Self.server()
-    try writeFile(spool.path("protocols"), Array("https\n".utf8))
+    try spool.write("protocols", "https\n")
     let result = try await Self.add(spool, server.url("/plain.bin"))
     #expect(result.status == .exited(64) && result.errors.contains("the scheme http is not enabled"), "\(result)")
     #expect(server.requests.isEmpty && spool.names("new") == [])

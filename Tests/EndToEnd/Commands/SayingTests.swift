@@ -29,7 +29,7 @@ struct SayingTests {
   ])
   func `what was done is said on a terminal, and nowhere else`(command: String, words: String) async throws {
     let spool = try TemporarySpool()
-    for name in ["failed/a", "failed/b", "failed/c", "new/n"] { try writeFile(spool.path(name), Self.job) }
+    for name in ["failed/a", "failed/b", "failed/c", "new/n"] { try spool.write(name, Self.job) }
     try writeFile(
       spool.path("done/d"),
       Self.job
@@ -46,7 +46,7 @@ struct SayingTests {
 
   @Test func `cancel says which job had a name that begins so`() async throws {
     let spool = try TemporarySpool()
-    try writeFile(spool.path("new/far"), Self.job)
+    try spool.write("new/far", Self.job)
     let (silent, said) = try await say("cancel fa --spool SPOOL", in: spool)
     #expect(said.contains("new/far removed") && silent.status == .exited(0) && silent.errors == "", "\(said)")
   }

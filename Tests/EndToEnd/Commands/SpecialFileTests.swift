@@ -78,7 +78,7 @@ import Testing
       let line = #"{ echo before; "$0" "$@" || echo failed; echo after; } "# + redirection + "log"
       _ = try await run(
         ["/bin/sh", "-c", line, try productPath("spoolrun")] + command + ["/dev/stdout"], directory: here)
-      let log = String(decoding: try readFile("\(here)/log"), as: UTF8.self)
+      let log = try readText("\(here)/log")
       #expect(log.hasPrefix("before\n") && log.hasSuffix("\nafter\n") && !log.contains("failed\n"), "\(log)")
       #expect(log.contains(store.root), "\(log)")
       try #require(unlink("\(here)/log") == 0)

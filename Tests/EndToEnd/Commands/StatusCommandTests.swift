@@ -14,7 +14,7 @@ import Testing
     try await spoolrun(["status"] + options + [directory.root])
   }
 
-  private func write(_ path: String, _ text: String) throws { try writeFile(directory.path(path), Array(text.utf8)) }
+  private func write(_ path: String, _ text: String) throws { try writeFile(directory.path(path), text) }
 
   private func object(_ text: String) throws -> [String: Any] {
     try #require(JSONSerialization.jsonObject(with: Data(text.utf8)) as? [String: Any])
@@ -104,7 +104,7 @@ import Testing
     ])
     try await waitUntil("two pictures") { try readFile(pictures).count { $0 == 0x0A } >= 2 }
     #expect(try await command.stop(SIGINT).status == .exited(0))
-    let lines = String(decoding: try readFile(pictures), as: UTF8.self).split(separator: "\n")
+    let lines = try readText(pictures).split(separator: "\n")
     for line in lines { #expect(try object(String(line))["format"] as? Int == 1) }
   }
 

@@ -27,7 +27,7 @@ import Testing
     let scene = try await done(outputs, digests: "")
     #expect(try await scene.spoolrun(["verify"] + options).output == "")
     for number in stride(from: 0, to: 60, by: 3) {
-      try writeFile(scene.spool.path("files/d/\(number)"), Array("rotten".utf8))
+      try scene.spool.write("files/d/\(number)", "rotten")
     }
     let result = try await scene.spoolrun(["verify", "-v"] + options)
     #expect(result.status == .exited(1) && result.errors.contains("`spoolrun verify --refetch`"), "\(result)")
@@ -40,7 +40,7 @@ import Testing
 
   @Test func `a receipt that leaves done after it was listed is not called sound unseen`() async throws {
     let scene = try await done(["a"])
-    try writeFile(scene.spool.path("files/a"), Array("rotten".utf8))
+    try scene.spool.write("files/a", "rotten")
     let (owner, boot) = WorkerID.current()
     let spool = try Spool(scene.spool.root, owner: owner, boot: boot)
     let reader = PayloadReader(
@@ -62,8 +62,8 @@ import Testing
     let size = 3 << 29
     #expect(truncate(scene.spool.path("files/large"), size) == 0)
     let path = scene.spool.path("done/job-0")
-    let receipt = String(decoding: try readFile(path), as: UTF8.self)
-    try writeFile(path, Array(receipt.replacing("size=2 crc32", with: "size=\(size) crc32").utf8))
+    let receipt = try readText(path)
+    try writeFile(path, receipt.replacing("size=2 crc32", with: "size=\(size) crc32"))
     let line = "stty cols 79 rows 20; '\(scene.tools)/spoolrun' verify --spool '\(scene.spool.root)'"
     var environment = testEnvironment
     environment["TERM"] = "xterm"
@@ -100,7 +100,7 @@ import Testing
     let result = try await scene.shell("\(list) \(checker) ../sums")
     #expect(result.status == .exited(0) && result.output.hasPrefix("\(Self.outputs.count)\n"), "\(result)")
     // And it is what it says.
-    try writeFile(scene.spool.path("files/d/b c"), Array("rotten".utf8))
+    try scene.spool.write("files/d/b c", "rotten")
     #expect(try await scene.shell("cd files && \(checker) ../sums").status != .exited(0))
   }
 
@@ -116,8 +116,8 @@ import Testing
   @Test func aReceiptWithoutTheDigestIsNamed() async throws {
     let scene = try await done(["a", "b", "c"])
     let path = scene.spool.path("done/job-1")
-    let receipt = String(decoding: try readFile(path), as: UTF8.self)
-    try writeFile(path, Array(receipt.replacing(/\ sha256=\S+/, with: "").utf8))
+    let receipt = try readText(path)
+    try writeFile(path, receipt.replacing(/\ sha256=\S+/, with: ""))
     // Nothing is read.
     #expect(unlink(scene.spool.path("files/c")) == 0)
     let result = try await scene.spoolrun("verify", "--sums", "sha256")

@@ -158,7 +158,7 @@ import Testing
   ]
 
   @Test(arguments: namesakes) func `the end of a namesake is not that of the job`(jobs: Namesakes) async throws {
-    func drop(_ path: Substring) throws { try writeFile(spool.path(String(path)), Array("http://h/x\n".utf8)) }
+    func drop(_ path: Substring) throws { try spool.write(String(path), "http://h/x\n") }
     for path in jobs.files { try drop(path[...]) }
     // So long that it is not over before the moves are made.
     let waiting = try wait("--timeout", jobs.status == 75 ? "30s" : "1h", "n")

@@ -15,7 +15,7 @@ struct BarredTests {
 
   private func put(_ path: String, flag: String) throws -> Chattr {
     let text = "url: \(server.url("/x"))\noutput: \(path)\n"
-    try writeFile(spool.path(path), Array(text.utf8))
+    try spool.write(path, text)
     try setModificationTime(spool.path(path), secondsFromNow: -1000)
     return try Chattr(flag, spool.path(path))
   }
@@ -50,9 +50,9 @@ struct BarredTests {
 
   /// That is one job's failure, with a record.
   @Test func `data that may not be written to fails its own job`() async throws {
-    try writeFile(spool.path("partial/x.part"), [1])
+    try spool.write("partial/x.part", [1])
     let flagged = try Chattr("+i", spool.path("partial/x.part"))
-    try writeFile(spool.path("partial/x"), Array("\(server.url("/x"))\n".utf8))
+    try spool.write("partial/x", "\(server.url("/x"))\n")
     try spool.drop("other", "\(server.url("/other"))\n")
     try await spool.once(exits: 75)
     #expect(try spool.lastFailure("partial/x")["code"] == "io")
@@ -111,7 +111,7 @@ struct BarredTests {
   }
 
   @Test func `so does clean`() async throws {
-    for name in ["a", "b", "c"] { try writeFile(spool.path("partial/\(name).part"), [1]) }
+    for name in ["a", "b", "c"] { try spool.write("partial/\(name).part", [1]) }
     let flagged = try Chattr("+i", spool.path("partial/b.part"))
     let result = try await spoolrun("clean", spool.root)
     #expect(result.status == .exited(74) && result.errors.contains("partial/b.part cannot be removed"), "\(result)")

@@ -77,7 +77,7 @@ import Testing
       ["/usr/bin/unshare", "--mount", "/bin/sh", "-uc", script, "sh", try productPath("spoolrun"), spool.root])
     try drop("a")
     try await waitUntilDone("a")
-    try writeFile(spool.path("hold/b"), Array("\(server.url("/b"))\n".utf8))
+    try spool.write("hold/b", "\(server.url("/b"))\n")
     try writeFile(spool.root + "-mount", [])
     let result = try await worker.result()
     #expect(result.output == "b\n" && names(in: root) == ["a"], "\(result)")

@@ -103,7 +103,7 @@ struct EnvironmentTests {
     #expect(result.status == .exited(0), "\(result)")
     #expect(result.output == "75\n75\n", "\(result)")
     for round in 1...2 {
-      let text = String(decoding: try readFile("\(directory.path)/after-\(round)/partial/a"), as: UTF8.self)
+      let text = try readText("\(directory.path)/after-\(round)/partial/a")
       let records = text.split(separator: "\n").filter { $0.hasPrefix("failed: ") }
       #expect(records.count == round, "\(text)")
       for record in records {
@@ -111,11 +111,11 @@ struct EnvironmentTests {
           record.contains(" attempt=1 class=temporary code=disk-full ") && record.contains(" burned=no "), "\(record)")
       }
       #expect(names(in: "\(directory.path)/after-\(round)/files") == [])
-      let errors = String(decoding: try readFile("\(directory.path)/errors-\(round)"), as: UTF8.self)
+      let errors = try readText("\(directory.path)/errors-\(round)")
       #expect(errors.contains("a: disk-full: "), "\(errors)")
     }
     #expect(try readFile("\(directory.path)/after-3/files/a") == body)
-    let done = String(decoding: try readFile("\(directory.path)/after-3/done/a"), as: UTF8.self)
+    let done = try readText("\(directory.path)/after-3/done/a")
     #expect(done.split(separator: "\n").last?.contains(" attempts=1 ") == true, "\(done)")
     if isLengthKnown {
       #expect(

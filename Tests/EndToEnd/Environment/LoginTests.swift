@@ -51,9 +51,9 @@ private final class Archive: Sendable {
   /// A spool whose worker has this netrc file, and a job for the data.
   func spool(netrc: String, mode: mode_t = 0o600, job: String = "") throws -> TemporarySpool {
     let spool = try TemporarySpool()
-    try writeFile(spool.path("netrc"), Array(netrc.utf8))
+    try spool.write("netrc", netrc)
     guard chmod(spool.path("netrc"), mode) == 0 else { throw TestSupportError("chmod", "netrc", errno: errno) }
-    try writeFile(spool.path("defaults"), Array("netrc: netrc\ncacert: \(authority.authority)\n".utf8))
+    try spool.write("defaults", "netrc: netrc\ncacert: \(authority.authority)\n")
     try spool.drop("a", "url: \(url)\n\(job)")
     return spool
   }
@@ -120,7 +120,7 @@ struct LoginTests {
   /// Without its file no worker starts, and nothing is taken for refused.
   @Test func aNetrcThatIsNotThere() async throws {
     let spool = try TemporarySpool()
-    try writeFile(spool.path("defaults"), Array("timeout: 5s\nnetrc: yes\n".utf8))
+    try spool.write("defaults", "timeout: 5s\nnetrc: yes\n")
     try spool.drop("a", "http://127.0.0.1:9/a\n")
     let home = try TemporaryDirectory()
     let result = try await spoolrun("--once", spool.root, environment: ["HOME": home.path])
@@ -132,11 +132,10 @@ struct LoginTests {
   @Test func cookiesOfAFile() async throws {
     let archive = try await Archive()
     let spool = try archive.spool(netrc: "")
-    try writeFile(
-      spool.path("cookies.txt"),
-      Array("# Netscape HTTP Cookie File\n#HttpOnly_localhost\tFALSE\t/\tTRUE\t0\tsession\tg00d\n".utf8))
-    let defaults = String(decoding: try readFile(spool.path("defaults")), as: UTF8.self)
-    try writeFile(spool.path("defaults"), Array((defaults + "cookies: cookies.txt\n").utf8))
+    try spool.write(
+      "cookies.txt", "# Netscape HTTP Cookie File\n#HttpOnly_localhost\tFALSE\t/\tTRUE\t0\tsession\tg00d\n")
+    let defaults = try spool.text("defaults")
+    try spool.write("defaults", defaults + "cookies: cookies.txt\n")
     let result = try await spoolrun("--once", spool.root)
     #expect(result.exitStatus == 0 && archive.login.requests.isEmpty, "\(result)")
   }

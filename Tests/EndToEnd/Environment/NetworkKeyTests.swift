@@ -5,7 +5,7 @@ import Testing
 /// The other keys that `defaults` alone may have, through real runs.
 @Suite struct NetworkKeyTests {
   private func setDefaults(_ spool: TemporarySpool, _ text: String) throws {
-    try writeFile(spool.path("defaults"), Array(text.utf8))
+    try spool.write("defaults", text)
   }
 
   /// `localhost` has addresses of both kinds, and the server listens at one.
@@ -26,7 +26,7 @@ import Testing
     let nginx = try await NginxRig(authority: authority)
     try nginx.publish("a", Array("payload".utf8))
     let spool = try TemporarySpool()
-    func write(_ name: String, from path: String) throws { try writeFile(spool.path(name), try readFile(path)) }
+    func write(_ name: String, from path: String) throws { try spool.write(name, try readFile(path)) }
     try write("ca.pem", from: authority.authority)
     try write("client.pem", from: authority.certificate)
     try write("client.key", from: authority.key)

@@ -22,7 +22,7 @@ struct ProxyOutageTests {
   private func startProxy(_ line: String = "") throws -> RunningCommand {
     try writeFile(
       "\(directory.path)/conf",
-      Array("Port \(port)\nListen 127.0.0.1\nTimeout 60\nLogFile \"\(directory.path)/log\"\n\(line)\n".utf8))
+      "Port \(port)\nListen 127.0.0.1\nTimeout 60\nLogFile \"\(directory.path)/log\"\n\(line)\n")
     return try RunningCommand(["/usr/bin/tinyproxy", "-d", "-c", "\(directory.path)/conf"])
   }
 

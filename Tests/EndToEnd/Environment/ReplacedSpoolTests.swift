@@ -66,8 +66,8 @@ import Testing
     for (root, line) in [
       (spool.root, "mv \(spool.root) \(spool.root)-old; mv \(other) \(spool.root)"), (other, "true"),
     ] {
-      try writeFile("\(root)/hooks/verify", Array("#!/bin/sh\n\(line)\n".utf8))
-      try writeFile("\(root)/hooks/done", Array("#!/bin/sh\ntouch \(mark)\n".utf8))
+      try writeFile("\(root)/hooks/verify", "#!/bin/sh\n\(line)\n")
+      try writeFile("\(root)/hooks/done", "#!/bin/sh\ntouch \(mark)\n")
       for name in ["verify", "done"] { try #require(chmod("\(root)/hooks/\(name)", 0o700) == 0) }
     }
     try spool.drop("a", "\(server.url("/a"))\n")

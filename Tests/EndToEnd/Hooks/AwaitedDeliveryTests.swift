@@ -20,7 +20,7 @@ import Testing
   private func spool(_ server: ScriptedServer) async throws -> TemporarySpool {
     let spool = try TemporarySpool()
     try spool.install("deliver", Self.hook)
-    try writeFile(spool.path("refuse"), [])
+    try spool.write("refuse", [])
     try spool.drop("a", "url: \(server.url("/x"))\noutput: o\n")
     try #require(try await spoolrun("--once", spool.root).status == .exited(75))
     return spool
@@ -58,7 +58,7 @@ import Testing
   func anotherPayloadWaits(isTaken: Bool) async throws {
     let server = try server()
     let spool = try await spool(server)
-    if isTaken { try writeFile(spool.path("take"), []) }
+    if isTaken { try spool.write("take", []) }
     try spool.drop("b", "url: \(server.url("/other"))\noutput: o\n")
     let first = try await spoolrun("--once", "-v", spool.root)
     #expect(first.status == .exited(75) && first.errors.contains("waits-for-output job=b output=o other=a"), "\(first)")
@@ -105,7 +105,7 @@ import Testing
     try spool.drop("b", "url: \(server.url("/x"))\noutput: o\n")
     try await spool.once(exits: 75)
     #expect(spool.places(of: "b") == ["partial/b"])
-    try writeFile(spool.path("o"), [1])
+    try spool.write("o", [1])
     try spool.move("o", "files/o")
     for job in ["a", "b"] { try spool.makeDue(job) }
     try await spool.once(exits: 1)

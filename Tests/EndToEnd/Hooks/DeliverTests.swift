@@ -19,7 +19,7 @@ import Testing
   private func spool(_ hook: String = hook, refusing: Bool = false) throws -> TemporarySpool {
     let spool = try TemporarySpool()
     try spool.install("deliver", hook)
-    if refusing { try writeFile(spool.path("refuse"), []) }
+    if refusing { try spool.write("refuse", []) }
     return spool
   }
 
@@ -99,8 +99,8 @@ import Testing
     let spool = try spool(refusing: true)
     try spool.drop("a", "url: \(server.url("/x"))\nexpires: 2099-01-01\n")
     try await spool.once(exits: 75)
-    let text = String(decoding: try readFile(spool.path("partial/a")), as: UTF8.self)
-    try writeFile(spool.path("partial/a"), Array(text.replacing("2099-01-01", with: "2020-01-01").utf8))
+    let text = try spool.text("partial/a")
+    try spool.write("partial/a", text.replacing("2099-01-01", with: "2020-01-01"))
     for isAccepted in [false, true] {
       try spool.makeDue("a")
       if isAccepted {
@@ -119,7 +119,7 @@ import Testing
     let spool = try spool(refusing: true)
     try spool.drop("a", "url: \(server.url("/x"))\nsize: 8\n")
     try await spool.once(exits: 75)
-    if options.isEmpty { try writeFile(spool.path("defaults"), Array("signed: required\n".utf8)) }
+    if options.isEmpty { try spool.write("defaults", "signed: required\n") }
     accept(spool)
     try spool.makeDue("a")
     let result = try await spoolrun(["--once"] + options + [spool.root])
@@ -140,9 +140,9 @@ import Testing
     #expect(spool.names("servers") == ["http-127.0.0.1-\(server.port)"])
     accept(spool)
     // It is due, and no person has asked for it.
-    let text = String(decoding: try readFile(spool.path("partial/a")), as: UTF8.self)
+    let text = try spool.text("partial/a")
     let due = text.replacing(/retry=[-0-9T:]*Z/, with: "retry=2026-01-01T00:00:00Z")
-    try writeFile(spool.path("partial/a"), Array(due.utf8))
+    try spool.write("partial/a", due)
     try spool.makeDue("a")
     let result = try await spoolrun("--once", spool.root)
     #expect(spool.places(of: "a") == ["done/a"], "\(result)")
@@ -167,8 +167,8 @@ import Testing
     try spool.drop("a", "url: \(server.url("/x"))\n")
     _ = try await spoolrun("--once", spool.root)
     try spool.move("partial/a", "hold/a")
-    let text = String(decoding: try readFile(spool.path("hold/a")), as: UTF8.self)
-    if !edit.isEmpty { try writeFile(spool.path("hold/a"), Array((edit + text).utf8)) }
+    let text = try spool.text("hold/a")
+    if !edit.isEmpty { try spool.write("hold/a", edit + text) }
     try spool.move("hold/a", "new/a")
     accept(spool)
     let result = try await spoolrun("--once", spool.root)
@@ -210,7 +210,7 @@ import Testing
     let result = try await worker.result()
     if end == "kill" { kill(-pid, SIGKILL) }
     try await waitUntil("the hook has ended") { try isProcessGroupGone(pid) }
-    try writeFile(spool.path("go"), [])
+    try spool.write("go", [])
     if end == "cancel" {
       #expect(result.status == .exited(0) && spool.places(of: "a") == [] && spool.names("partial") == [])
       return
@@ -283,7 +283,7 @@ import Testing
   /// A file that was there already is delivered, too: perhaps it never was.
   @Test func anExistingFileIsDelivered() async throws {
     let spool = try spool()
-    try writeFile(spool.path("files/a"), bytes)
+    try spool.write("files/a", bytes)
     try spool.drop("a", "url: http://127.0.0.1:9/a\ncrc32: \(hex8(independentCRC32(bytes)))\n")
     try await spool.once(exits: 0)
     #expect(try receipt(spool)["existing"] == "yes" && spool.told("delivered") == ["a 8 payload"])
@@ -292,12 +292,12 @@ import Testing
   /// It is not the job's own, whatever becomes of its delivery.
   @Test(arguments: ["", "output: b\n"]) func anExistingFileIsNeverTakenBack(edit: String) async throws {
     let spool = try spool(refusing: true)
-    try writeFile(spool.path("files/a"), bytes)
+    try spool.write("files/a", bytes)
     try spool.drop("a", "url: http://127.0.0.1:9/a\ncrc32: \(hex8(independentCRC32(bytes)))\n")
     try await spool.once(exits: 75)
     _ = try await spoolrun("hold", "--spool", spool.root, "a")
-    let text = String(decoding: try readFile(spool.path("hold/a")), as: UTF8.self)
-    if !edit.isEmpty { try writeFile(spool.path("hold/a"), Array((edit + text).utf8)) }
+    let text = try spool.text("hold/a")
+    if !edit.isEmpty { try spool.write("hold/a", edit + text) }
     _ = try await spoolrun("release", "--spool", spool.root, "a")
     let result = try await spoolrun("--once", spool.root)
     #expect(try spool.payload("a") == bytes, "\(result)\n\(spool.listing(of: "a"))")
@@ -341,7 +341,7 @@ import Testing
     let spool = try TemporarySpool()
     let hook = try readFile("\(SourceTree.root)/contrib/hooks/deliver")
     try spool.install("deliver", "")
-    try writeFile(spool.path("hooks/deliver"), hook)
+    try spool.write("hooks/deliver", hook)
     try spool.drop("a", "url: \(server.url("/x"))\noutput: d/a\n")
     let environment = ["RCLONE_DESTINATION": spool.path("there"), "RCLONE_CONFIG": "/dev/null"]
     let result = try await spoolrun("--once", "-v", spool.root, environment: environment)

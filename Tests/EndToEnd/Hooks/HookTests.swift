@@ -41,7 +41,7 @@ import Testing
     try spool.drop("gone", "url: \(server.url("/404").replacing("//", with: "//me:s3cret@"))?k=s3cret\n\(wish)")
     try spool.drop("later", "url: \(server.url("/503"))\n")
     try await spool.once(exits: 1)
-    let done = String(decoding: try readFile(spool.path("told-$(touch x)")), as: UTF8.self)
+    let done = try spool.text("told-$(touch x)")
     for fact in [
       "SPOOLRUN_OUTPUT=d/a", "SPOOLRUN_SIZE=100000", "SPOOLRUN_ATTEMPTS=1", "SPOOLRUN_FETCHED=100000",
       "SPOOLRUN_CRC32=\(hex8(independentCRC32(body)))",
@@ -50,7 +50,7 @@ import Testing
     }
     #expect(!done.contains("secret"))
     #expect(fileStatus(spool.path("told-later")) == nil, "it is only told of jobs that are given up")
-    let failed = String(decoding: try readFile(spool.path("told-gone")), as: UTF8.self)
+    let failed = try spool.text("told-gone")
     for fact in [
       "CODE=http-404", "CLASS=permanent", "ATTEMPTS=1", "SIZE=9", "SHA256=\(sum)", "MD5=", "AT=0", "EXPECTED=",
       "OUTPUT=d/gone", "URL=\(server.url("/404"))",
@@ -71,7 +71,7 @@ import Testing
     try spool.drop("worse", "url: nowhere\n")
     try await spool.once(exits: 1)
     func told(_ job: String) throws -> [Substring] {
-      String(decoding: try readFile(spool.path("told-\(job)")), as: UTF8.self).split(separator: "\n")
+      try spool.text("told-\(job)").split(separator: "\n")
     }
     for (job, line, attempts, reason) in [
       ("bad", "2", "0", "unknown key `sise`"), ("pipe~2", "", "0", "not a regular file"), ("worse", "1", "1", "url"),
@@ -88,10 +88,10 @@ import Testing
   @Test func doneKnowsAFileThatWasThereAlready() async throws {
     let payload = Array("payload\n".utf8)
     try spool.install("done", "env >\"$SPOOLRUN_SPOOL/told\"")
-    try writeFile(spool.path("files/a"), payload)
+    try spool.write("files/a", payload)
     try spool.drop("a", "url: http://127.0.0.1:9/a\ncrc32: \(hex8(independentCRC32(payload)))\n")
     try await spool.once(exits: 0)
-    let told = String(decoding: try readFile(spool.path("told")), as: UTF8.self)
+    let told = try spool.text("told")
     #expect(
       told.contains("SPOOLRUN_SIZE=8\n") && told.contains("SPOOLRUN_CRC32=\(hex8(independentCRC32(payload)))\n"),
       "\(told)")
@@ -102,11 +102,11 @@ import Testing
     try spool.install("failed", "env >\"$SPOOLRUN_SPOOL/told\"")
     let host = try hostName()
     let record = "failed: 2026-11-21T03:00:00Z attempt=1 class=permanent code=http-404 at=0 reason=\"gone for good\"\n"
-    try writeFile(spool.path("cur/a:\(host).1.0000000a"), Array("url: http://127.0.0.1:9/a\n\(record)".utf8))
+    try spool.write("cur/a:\(host).1.0000000a", "url: http://127.0.0.1:9/a\n\(record)")
     let result = try await spoolrun("--once", spool.root)
     #expect(result.errors == "spoolrun: a: http-404: gone for good; given up: see failed/a\n", "\(result)")
     #expect(spool.places(of: "a") == ["failed/a"])
-    let told = String(decoding: try readFile(spool.path("told")), as: UTF8.self)
+    let told = try spool.text("told")
     for fact in ["CODE=http-404", "REASON=gone for good", "ATTEMPTS=1"] {
       #expect(told.contains("SPOOLRUN_\(fact)\n"), "\(told)")
     }

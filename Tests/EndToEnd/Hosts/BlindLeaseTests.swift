@@ -33,11 +33,11 @@ import Testing
     guard try await start + writer.result().duration < most else { return false }
     try await waitUntil("it has settled and ended") { spool.places(of: "a") == ["done/a"] }
     #expect(server.requests.map(\.target) == ["/first"])
-    let text = String(decoding: try readFile(spool.path("done/a")), as: UTF8.self)
+    let text = try spool.text("done/a")
     #expect(text.contains("/mirror-3\nstarted: "), "\(text)")
     // What is written even later goes nowhere.
     try #require(write(keptOpen, "XXXX", 4) == 4)
-    #expect(String(decoding: try readFile(spool.path("done/a")), as: UTF8.self) == text)
+    #expect(try spool.text("done/a") == text)
     try await worker.stop()
     return true
   }
@@ -57,7 +57,7 @@ import Testing
     let spool = try TemporarySpool()
     let mount = try await BindMount(spool.root)
     let began = ContinuousClock.now
-    try writeFile(spool.path("new/a"), Array("\(server.url("/a"))\n".utf8))
+    try spool.write("new/a", "\(server.url("/a"))\n")
     // Changed just now, for as long as may be.
     try setModificationTime(spool.path("new/a"), secondsFromNow: 9)
     let result = try await spoolrun("--once", "-v", mount.path)
@@ -103,7 +103,7 @@ import Testing
     let server = try simpleServer()
     let spool = try TemporarySpool()
     let (one, other) = (try await BindMount(spool.root), try await BindMount(spool.root))
-    try writeFile(spool.path("partial/a"), Array("\(server.url("/a"))\n".utf8))
+    try spool.write("partial/a", "\(server.url("/a"))\n")
     try setModificationTime(spool.path("partial/a"), secondsFromNow: 3600)
     let worker = try startSpoolrun(["--rescan", "1h", one.path])
     defer { worker.send(signal: SIGKILL) }

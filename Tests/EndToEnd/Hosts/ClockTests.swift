@@ -22,7 +22,7 @@ import Testing
     try spool.drop("again", "\(server.url("/500"))\n# complete\n")
     // Due for a while, and not due for a while.
     for (name, ahead) in [("due", -60), ("later", 120)] {
-      try writeFile(spool.path("partial/\(name)"), Array("\(server.url("/\(name)"))\n".utf8))
+      try spool.write("partial/\(name)", "\(server.url("/\(name)"))\n")
       try setModificationTime(spool.path("partial/\(name)"), to: now + ahead)
     }
     let result = try await run(mount.path, minutes: minutes)

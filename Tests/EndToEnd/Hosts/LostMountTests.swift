@@ -23,7 +23,7 @@ import Testing
   }
 
   private func killServer(of spool: TemporarySpool) throws {
-    let text = String(decoding: try readFile(spool.path("served")), as: UTF8.self)
+    let text = try spool.text("served")
     kill(try #require(pid_t(text.split(separator: "\n").first ?? "")), SIGKILL)
   }
 
@@ -45,7 +45,7 @@ import Testing
     gate.open()
     // Mounted before that, it would not have been missed by a worker that stood still.
     try await waitUntil("the worker misses it") {
-      String(decoding: try readFile(log), as: UTF8.self).contains("spool-missing: ")
+      try readText(log).contains("spool-missing: ")
     }
     let mounted = try await run([
       "/usr/bin/nsenter", "--target", "\(worker.processID)", "--mount", "/bin/sh", "-euc",
@@ -56,7 +56,7 @@ import Testing
     try await waitUntil("they are done") { spool.places(of: "a") == ["done/a"] && spool.places(of: "b") == ["done/b"] }
     let result = try await worker.stop()
     #expect(result.status == .exited(0), "\(result)")
-    let text = String(decoding: try readFile(log), as: UTF8.self)
+    let text = try readText(log)
     let events = text.split(separator: "\n").compactMap { $0.split(separator: " ").dropFirst().first }
     #expect(events == ["spool-missing:", "spool-replaced:"], "\(text)")
     #expect(try spool.payload("a") == halfwayBody && spool.payload("b") == halfwayBody)

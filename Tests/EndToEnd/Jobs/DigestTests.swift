@@ -91,7 +91,7 @@ import Testing
 
   @Test func digestsThatNobodyDeclared() async throws {
     let scene = try Scene()
-    try writeFile(scene.spool.path("defaults"), Array("digests: sha256 md5\n".utf8))
+    try scene.spool.write("defaults", "digests: sha256 md5\n")
     try scene.spool.drop("a", "\(scene.server.url("/a"))\n")
     try scene.spool.drop("b", "\(scene.server.url("/b"))\ndigests: sha1\n")
     try await scene.spool.once(exits: 0)
@@ -109,9 +109,9 @@ import Testing
     let sum = try await digest("sha256", payload)
     let sound = try await scene.spoolrun("verify", "-v")
     #expect(sound.status == .exited(0) && sound.output.contains("sha256=\(sum)"), "\(sound)")
-    let receipt = String(decoding: try readFile(scene.spool.path("done/a")), as: UTF8.self)
+    let receipt = try scene.spool.text("done/a")
     let wrong = try await digest("sha256", [1])
-    try writeFile(scene.spool.path("done/a"), Array(receipt.replacing(sum, with: wrong).utf8))
+    try scene.spool.write("done/a", receipt.replacing(sum, with: wrong))
     let changed = try await scene.spoolrun("verify")
     #expect(changed.status == .exited(1), "\(changed)")
     #expect(changed.output.contains("expected sha256 \(wrong), found \(sum)"), "\(changed)")
@@ -120,8 +120,8 @@ import Testing
   /// A file that is there is the payload if it has the declared digest, without a CRC-32.
   @Test func anExistingFileIsAccepted() async throws {
     let scene = try Scene()
-    try writeFile(scene.spool.path("files/a"), payload)
-    try writeFile(scene.spool.path("files/b"), payload.reversed())
+    try scene.spool.write("files/a", payload)
+    try scene.spool.write("files/b", payload.reversed())
     let sum = try await digest("sha512", payload)
     for name in ["a", "b"] { try scene.spool.drop(name, "\(scene.server.url("/\(name)"))\nsha512: \(sum)\n") }
     try await scene.spool.once(exits: 1)
@@ -151,7 +151,7 @@ import Testing
     defer { close(descriptor) }
     try #require(pwrite(descriptor, [halfwayBody[0] ^ 1], 1, 0) == 1)
     let claim = spool.path(try spool.claim(of: "a"))
-    try writeFile(claim, Array(edit(String(decoding: try readFile(claim), as: UTF8.self)).utf8))
+    try writeFile(claim, edit(try readText(claim)))
     return (spool, server)
   }
 

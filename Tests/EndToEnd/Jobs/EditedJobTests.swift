@@ -41,10 +41,10 @@ import Testing
   @Test(arguments: [("/old", "/new"), ("/x?id=1", "/x?id=2"), ("/x", "/x?id=2")])
   func completeDataAndAnEditor(old: String, new: String) async throws {
     try await complete(old)
-    let text = String(decoding: try readFile(spool.path("partial/a")), as: UTF8.self)
+    let text = try spool.text("partial/a")
     let first = "url: \(server.url(old))\n"
     #expect(text.hasPrefix(first))
-    try writeFile(spool.path("partial/a"), Array(("url: \(server.url(new))\n" + text.dropFirst(first.count)).utf8))
+    try spool.write("partial/a", "url: \(server.url(new))\n" + text.dropFirst(first.count))
     try spool.makeDue("a")
     let result = try await spool.once()
     #expect(result.status == .exited(0) && server.requests(for: new).count > 0, "\(result)")
@@ -58,8 +58,8 @@ import Testing
     try spool.install("deliver", #"mv "$SPOOLRUN_DIRECTORY/$SPOOLRUN_OUTPUT" "$SPOOLRUN_DIRECTORY/taken"; exit 3"#)
     try spool.drop("a", "url: \(server.url("/old"))\noutput: a.bin\n")
     try await spool.once(exits: 75)
-    let text = String(decoding: try readFile(spool.path("partial/a")), as: UTF8.self)
-    try writeFile(spool.path("partial/a"), Array(text.replacing("/old\n", with: "/new\n", maxReplacements: 1).utf8))
+    let text = try spool.text("partial/a")
+    try spool.write("partial/a", text.replacing("/old\n", with: "/new\n", maxReplacements: 1))
     try spool.install("deliver", "exit 0")
     try spool.makeDue("a")
     let result = try await spool.once()
@@ -70,10 +70,10 @@ import Testing
   /// The lines of an older version do not say the query.
   @Test func completeDataOfAnOlderVersion() async throws {
     try await complete("/old?a=b")
-    let text = String(decoding: try readFile(spool.path("partial/a")), as: UTF8.self)
+    let text = try spool.text("partial/a")
     let older = text.replacing(#/ query=[0-9A-F]{8}\n/#, with: "\n", maxReplacements: 1)
     #expect(older != text)
-    try writeFile(spool.path("partial/a"), Array(older.utf8))
+    try spool.write("partial/a", older)
     try spool.makeDue("a")
     try await spool.once(exits: 0)
     #expect(try spool.payload("a.bin") == Array("/old?a=b".utf8) && server.requests.count == 1, "nothing is asked")
@@ -114,8 +114,8 @@ import Testing
     try spool.install("deliver", "exit 3")
     try spool.drop("a", "url: \(server.url("/old"))\noutput: a.bin\n")
     #expect(try await spool.once().status == .exited(75) && spool.payloads == ["a.bin"])
-    let text = String(decoding: try readFile(spool.path("partial/a")), as: UTF8.self)
-    try writeFile(spool.path("partial/a"), Array(text.replacing("output: a.bin", with: "output: d/b.bin").utf8))
+    let text = try spool.text("partial/a")
+    try spool.write("partial/a", text.replacing("output: a.bin", with: "output: d/b.bin"))
     if isHeld { try spool.move("partial/a", "new/a") } else { try spool.makeDue("a") }
     var result = try await spool.once()
     #expect(result.status == .exited(75) && spool.payloads == ["d/b.bin"], "\(result)")
@@ -152,12 +152,12 @@ import Testing
     }
     if left == .beforeMove { try #require(unlink(data) == 0) }
     if left == .requeued { lines += "requeued: 2026-11-21T03:00:00Z\n" }
-    if left == .changed { try writeFile(payload, Array("mine".utf8)) }
+    if left == .changed { try writeFile(payload, "mine") }
     if left == .replaced {
       try #require(unlink(payload) == 0)
-      try writeFile(payload, Array("/old".utf8))
+      try writeFile(payload, "/old")
     }
-    try writeFile(spool.path("partial/a"), try readFile(spool.path("partial/a")) + Array(lines.utf8))
+    try spool.write("partial/a", try spool.text("partial/a") + lines)
   }
 
   private func relink() async throws -> CommandResult {
@@ -198,8 +198,8 @@ import Testing
   /// A receipt that an editor has seen in time: the data shows that the job was not done.
   @Test func aPayloadWithReceiptAndAnEditor() async throws {
     try await publish(.withReceipt)
-    let text = String(decoding: try readFile(spool.path("partial/a")), as: UTF8.self)
-    try writeFile(spool.path("tmp/a"), Array(text.replacing("/old\noutput", with: "/brandnew\noutput").utf8))
+    let text = try spool.text("partial/a")
+    try spool.write("tmp/a", text.replacing("/old\noutput", with: "/brandnew\noutput"))
     try #require(unlink(spool.path("partial/a")) == 0)
     try spool.move("tmp/a", "new/a")
     try await spool.once(exits: 0)
@@ -209,8 +209,8 @@ import Testing
   @Test func aJobThatWasDone() async throws {
     try spool.drop("a", "url: \(server.url("/old"))\noutput: a.bin\n")
     try await spool.once(exits: 0)
-    let text = String(decoding: try readFile(spool.path("done/a")), as: UTF8.self)
-    try writeFile(spool.path("done/a"), Array(text.replacing("/old\noutput", with: "/new\noutput").utf8))
+    let text = try spool.text("done/a")
+    try spool.write("done/a", text.replacing("/old\noutput", with: "/new\noutput"))
     try spool.move("done/a", "new/a")
     try await spool.once(exits: 1)
     #expect(try spool.lastFailure("failed/a")["code"] == "output-exists")
@@ -222,7 +222,7 @@ import Testing
     let inode = try #require(fileStatus(spool.path("partial/a.part"))?.st_ino)
     let sum = hex8(independentCRC32(Array("/old".utf8)))
     let line = "verified: 2026-11-21T03:00:00Z size=4 crc32=\(sum) part=\(inode)\n"
-    try writeFile(spool.path("partial/a"), try readFile(spool.path("partial/a")) + Array(line.utf8))
+    try spool.write("partial/a", try spool.text("partial/a") + line)
     let file = open(spool.path("partial/a.part"), O_WRONLY)
     #expect(pwrite(file, "XY", 2, 1) == 2 && close(file) == 0)
     try spool.makeDue("a")
@@ -251,7 +251,7 @@ import Testing
   /// When a file was written says nothing of when it was dropped.
   @Test func aCopyOfAJobThatIsDropped() async throws {
     try spool.drop("a", "url: \(server.url("/x"))\noutput: a.bin\n")
-    try writeFile(spool.path("tmp/b"), try readFile(spool.path("new/a")))
+    try spool.write("tmp/b", try readFile(spool.path("new/a")))
     try setModificationTime(spool.path("tmp/b"), secondsFromNow: -1000)
     try await spool.once(exits: 0)
     try await waitUntil("the receipt is not of this second") {

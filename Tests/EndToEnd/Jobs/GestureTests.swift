@@ -51,7 +51,7 @@ import Testing
     var text = "url: http://127.0.0.1:9/a\nexpires: \(time)\n"
     text += "started: \(time) attempt=1 worker=\(worker) boot=b mirror=1 url=http://127.0.0.1:9/a\n"
     if isEnded { text += "interrupted: \(time) attempt=1 at=0 crc32=00000000 fetched=0 reason=stopped\n" }
-    try writeFile(spool.path("cur/a:\(worker)"), Array(text.utf8))
+    try spool.write("cur/a:\(worker)", text)
     try await runTool(["/bin/mv", spool.path("cur/a:\(worker)"), spool.path("\(place)/a")])
     try await runTool(["/usr/bin/touch", "-d", "@0", spool.path("\(place)/a")])
     let inode = try #require(fileStatus(spool.path("\(place)/a"))).st_ino
@@ -141,7 +141,7 @@ import Testing
       let claim = try spool.path(spool.claim(of: "a"))
       // It sees the file before or after, and never empty.
       worker.send(signal: SIGSTOP)
-      try writeFile(claim, Array("url: \(server.url("/a"))\noutput: edited\n".utf8))
+      try writeFile(claim, "url: \(server.url("/a"))\noutput: edited\n")
       worker.send(signal: SIGCONT)
       gate.open()
       let result = try await worker.result()
@@ -185,8 +185,8 @@ import Testing
     let server = try simpleServer()
     try spool.drop("a", "url: \(server.url("/a"))\noutput: first\n")
     try await spool.once(exits: 0)
-    let text = String(decoding: try readFile(spool.path("done/a")), as: UTF8.self)
-    try writeFile(spool.path("tmp/a"), Array(text.replacing("output: first", with: "output: second").utf8))
+    let text = try spool.text("done/a")
+    try spool.write("tmp/a", text.replacing("output: first", with: "output: second"))
     try spool.move("tmp/a", "new/a")
     #expect(unlink(spool.path("done/a")) == 0)
     try await spool.once(exits: 0)
@@ -199,8 +199,8 @@ import Testing
     let server = try simpleServer()
     try spool.drop("a", "url: \(server.url("/404"))\noutput: x\n")
     try await spool.once(exits: 1)
-    let text = String(decoding: try readFile(spool.path("failed/a")), as: UTF8.self)
-    try writeFile(spool.path("tmp/a"), Array(text.replacing("/404", with: "/good").utf8))
+    let text = try spool.text("failed/a")
+    try spool.write("tmp/a", text.replacing("/404", with: "/good"))
     try spool.move("tmp/a", "new/a")
     #expect(unlink(spool.path("failed/a")) == 0)
     try await spool.once(exits: 0)

@@ -14,10 +14,10 @@ import Testing
     _ data: [UInt8], as place: String = "partial/x.part", verified: [UInt8] = payload, _ more: String = "",
     at job: String = "partial/x", in scene: Scene
   ) throws {
-    try writeFile(scene.spool.path(place), data)
+    try scene.spool.write(place, data)
     let line = try Self.line(verified, scene.spool.path(place))
     let text = "url: \(scene.server.url("/fast"))\noutput: o\n\(more)\(line)"
-    try writeFile(scene.spool.path(job), Array(text.utf8))
+    try scene.spool.write(job, text)
   }
 
   /// - Parameter path: of the file that bears the inode.
@@ -43,7 +43,7 @@ import Testing
       #expect(first.status == .exited(75), "\(first)")
       #expect(scene.spool.places(of: "x") == ["partial/x"] && scene.spool.names("files") == [])
       #expect(
-        try String(decoding: readFile(scene.spool.path("partial/x")), as: UTF8.self).contains("code=mismatch-crc32"))
+        try scene.spool.text("partial/x").contains("code=mismatch-crc32"))
       try await scene.spoolrun("retry", "x")
       try await scene.spool.once(exits: 0)
       #expect(try scene.spool.payload("o") == payload)
@@ -57,10 +57,10 @@ import Testing
   @Test func `a payload that was changed before its receipt gets none`() async throws {
     try leave(payload, in: scene)
     #expect(link(scene.spool.path("partial/x.part"), scene.spool.path("files/o")) == 0)
-    try writeFile(scene.spool.path("files/o"), payload.reversed())
+    try scene.spool.write("files/o", payload.reversed())
     try await scene.spool.once(exits: 1)
     #expect(scene.spool.places(of: "x") == ["failed/x"])
-    let text = try String(decoding: readFile(scene.spool.path("failed/x")), as: UTF8.self)
+    let text = try scene.spool.text("failed/x")
     #expect(text.contains("code=output-exists") && !text.contains("done:"))
   }
 
@@ -70,20 +70,19 @@ import Testing
     try leave(stranger, as: "files/o", in: scene)
     try await scene.spool.once(exits: 1)
     #expect(scene.spool.places(of: "x") == ["failed/x"] && scene.server.requests.isEmpty)
-    #expect(try String(decoding: readFile(scene.spool.path("failed/x")), as: UTF8.self).contains("code=output-exists"))
+    #expect(try scene.spool.text("failed/x").contains("code=output-exists"))
     #expect(try scene.spool.payload("o") == stranger)
   }
 
   /// SSHFS numbers inodes for each mount, so the worker of another host sees another number.
   @Test(arguments: [false, true]) func `a published payload is known by its content`(hasReceipt: Bool) async throws {
     try leave(payload, in: scene)
-    try writeFile(scene.spool.path("files/o"), payload)
+    try scene.spool.write("files/o", payload)
     if hasReceipt {
       let receipt = "done: 2026-01-02T03:04:05Z attempts=1 output=o bytes-fetched=\(payload.count) seconds=1\n"
-      try writeFile(
-        scene.spool.path("partial/x"), try readFile(scene.spool.path("partial/x")) + Array(receipt.utf8))
+      try scene.spool.write("partial/x", try scene.spool.text("partial/x") + receipt)
       // As another worker made it anew.
-      try writeFile(scene.spool.path("partial/x.part"), [])
+      try scene.spool.write("partial/x.part", [])
     } else {
       try #require(unlink(scene.spool.path("partial/x.part")) == 0)
     }
@@ -177,9 +176,9 @@ import Testing
       "x", job: "url: \(scene.server.url("/fast"))\noutput: o\noverwrite: yes\n",
       facts: PartialFacts(size: payload.count, etag: "\"1\""), part: payload)
     let line = try Self.line(payload, data)
-    try writeFile(job, try readFile(job) + Array(line.utf8))
+    try writeFile(job, try readText(job) + line)
     try setModificationTime(data, secondsFromNow: isOlder ? -60 : 60)
-    try writeFile(scene.spool.path("files/o"), file)
+    try scene.spool.write("files/o", file)
   }
 
   /// Where the server sends parts, a byte shows that it has the same file still.

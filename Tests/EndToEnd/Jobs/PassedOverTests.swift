@@ -21,7 +21,7 @@ import Testing
     let worker = try startSpoolrun(["-v", spool.root])
     try spool.drop("first", "\(server.url("/x"))\n")
     try await waitUntil("the first is done") { spool.places(of: "first") == ["done/first"] }
-    try writeFile(spool.path("tmp/later"), Array("\(server.url("/y"))\(isLocked ? "\n" : "")".utf8))
+    try spool.write("tmp/later", "\(server.url("/y"))\(isLocked ? "\n" : "")")
     // Changed just now, for as long as may be.
     try setModificationTime(spool.path("tmp/later"), secondsFromNow: 9)
     let lock = open(spool.path("tmp/later"), O_RDONLY | O_CLOEXEC)
@@ -44,7 +44,7 @@ import Testing
     for _ in 1...10 {
       let spool = try TemporarySpool()
       let began = ContinuousClock.now
-      try writeFile(spool.path("new/a"), Array(text.utf8))
+      try spool.write("new/a", text)
       // Changed just now, for as long as may be.
       try setModificationTime(spool.path("new/a"), secondsFromNow: 9)
       let result = try await spoolrun("--once", spool.root)
@@ -76,9 +76,9 @@ import Testing
     defer { close(news) }
     #expect(inotify_add_watch(news, spool.path("new"), UInt32(IN_CLOSE_WRITE)) >= 0)
     // Renamed, so that nobody has written to it there.
-    try writeFile(spool.path("tmp/a"), Array("url: \(server.url("/next"))\noutput: next\n".utf8))
+    try spool.write("tmp/a", "url: \(server.url("/next"))\noutput: next\n")
     try spool.move("tmp/a", "new/a")
-    try writeFile(spool.path("tmp/b"), Array("url: \(server.url("/b"))\n".utf8))
+    try spool.write("tmp/b", "url: \(server.url("/b"))\n")
     try spool.move("tmp/b", "new/b")
     try await waitUntil("the other is done") { spool.places(of: "b") == ["done/b"] }
     var bytes = [UInt8](repeating: 0, count: 4096)

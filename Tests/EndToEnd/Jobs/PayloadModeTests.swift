@@ -33,7 +33,7 @@ import Testing
   }
 
   @Test func `defaults have it for all, and a job for itself`() async throws {
-    try writeFile(spool.path("defaults"), Array("mode: 640\n".utf8))
+    try spool.write("defaults", "mode: 640\n")
     try spool.drop("a", "url: \(server.url("/a"))\noutput: d/a\n")
     try spool.drop("b", "url: \(server.url("/b"))\nmode: 600\n")
     try await spool.once(exits: 0)

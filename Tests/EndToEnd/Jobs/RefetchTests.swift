@@ -21,7 +21,7 @@ import Testing
     try await scene.spool.once(exits: 0)
     guard withPieces else { return (scene, server) }
     let list = "\(scene.spool.root)/../list"
-    try writeFile(list, Array(try await scene.spoolrun("verify", "--pieces", "a").output.utf8))
+    try writeFile(list, try await scene.spoolrun("verify", "--pieces", "a").output)
     unlink(scene.spool.path("done/a"))
     unlink(scene.spool.path("files/a"))
     _ = try await scene.spoolrun("add", "--pieces", list, server.url("/a"))
@@ -66,7 +66,7 @@ import Testing
     let server = try ScriptedServer { _, reply in try reply.respond("200 OK", body: Self.bytes) }
     var damaged = Self.bytes
     damaged[2 * Self.piece + 5] ^= 8
-    try writeFile(scene.spool.path("files/a"), damaged)
+    try scene.spool.write("files/a", damaged)
     #expect(try await scene.spoolrun("verify", "--refetch").status == .exited(1))
     #expect(try await scene.spoolrun("url", "a", server.url("/a")).status == .exited(0))
     try await scene.spool.once(exits: 75)
@@ -94,7 +94,7 @@ import Testing
     }
     #expect(server.requests.count == before + 2)
     try scene.spool.move("done/a", "done/b")
-    try writeFile(scene.spool.path("done/a"), Array("url: http://h/a\n".utf8))
+    try scene.spool.write("done/a", "url: http://h/a\n")
     result = try await scene.spoolrun("retry", "a")
     #expect(result.status == .exited(1) && result.errors.contains("a: no receipt"), "\(result)")
   }
@@ -108,7 +108,7 @@ import Testing
     let path = scene.spool.path("files/a")
     _ = try await scene.spoolrun("add", server.url("/a"))
     _ = try await scene.spoolrun("--once")
-    try writeFile(path, Array("damaged".utf8))
+    try writeFile(path, "damaged")
     #expect(try await scene.spoolrun("retry", "a").status == .exited(0))
     _ = try await scene.spoolrun("--once")
     #expect(try scene.spool.lastFailure("partial/a")["code"] == "mismatch-crc32")
@@ -120,7 +120,7 @@ import Testing
     unlink(path)
     #expect(try await scene.spoolrun("retry", "a").status == .exited(0))
     try await scene.spool.once(exits: 0)
-    #expect(try String(decoding: readFile(path), as: UTF8.self) == "version \(server.requests.count)")
+    #expect(try readText(path) == "version \(server.requests.count)")
   }
 
   @Test func `a payload that is gone, or another file, is fetched as a whole`() async throws {
@@ -147,7 +147,7 @@ import Testing
       let scene = try Scene()
       _ = try await scene.spoolrun("add", server.url("/a"))
       _ = try await scene.spoolrun("--once")
-      try writeFile(scene.spool.path("files/a"), Array("damaged".utf8))
+      try scene.spool.write("files/a", "damaged")
       _ = try await scene.spoolrun("verify", "--refetch")
       let run = try await scene.spoolrun("--once")
       if play < 5, server.requests.count > 2 { continue }
@@ -165,7 +165,7 @@ import Testing
     mkdir(scene.spool.path("done/archive"), 0o700)
     mkdir(scene.spool.path("done/archive/2026-01"), 0o700)
     try scene.spool.move("done/a", "done/archive/2026-01/a")
-    try writeFile(scene.spool.path("new/a"), Array("https://h.invalid/x\n".utf8))
+    try scene.spool.write("new/a", "https://h.invalid/x\n")
     let taken = try await scene.spoolrun("verify", "--refetch")
     #expect(taken.status == .exited(1) && taken.output.contains("a: changed: a: "), "\(taken)")
     #expect(taken.output.contains("; cannot be put into new: "), "\(taken)")
@@ -194,7 +194,7 @@ import Testing
     }
     let older = try await scene.spoolrun("retry", "-v", "b")
     #expect(older.status == .exited(0) && older.output == "b: replaced since by done/a\n", "\(older)")
-    try writeFile(scene.spool.path("files/x"), Array("damaged".utf8))
+    try scene.spool.write("files/x", "damaged")
     let result = try await scene.spoolrun("verify", "--refetch")
     #expect(result.status == .exited(1) && result.output.contains("a: changed: x"), "\(result)")
     // Also as long as the newer one waits.

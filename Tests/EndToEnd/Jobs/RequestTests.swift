@@ -11,7 +11,7 @@ import Testing
 
   @Test(.enabled("needs rhash") { try await Need.program("rhash").isMet() })
   func bareURL() async throws {
-    try writeFile(spool.path("new/a"), Array("\(server.url("/a.bin?x=1"))\n".utf8))
+    try spool.write("new/a", "\(server.url("/a.bin?x=1"))\n")
     try await spool.once(exits: 0)
     #expect(try spool.payload("a.bin") == Array("payload\n".utf8))
     #expect((fileStatus(spool.path("files/a.bin"))?.st_mode ?? 0) & 0o777 == 0o600)
@@ -36,7 +36,7 @@ import Testing
 
   @Test func overwrite() async throws {
     for (name, text) in [("no", ""), ("said-no", "overwrite: no\n"), ("yes", "overwrite: yes\n")] {
-      try writeFile(spool.path("files/\(name)"), [9])
+      try spool.write("files/\(name)", [9])
       try spool.drop(name, "url: \(server.url("/x"))\noutput: \(name)\n\(text)")
     }
     try await spool.once(exits: 1)
@@ -49,7 +49,7 @@ import Testing
   /// A file that already is what the job asks for: done, without a request.
   @Test(arguments: [("", true), ("size: 8\n", true), ("size: 9\n", false)])
   func existing(more: String, isDone: Bool) async throws {
-    try writeFile(spool.path("files/x"), Array("payload\n".utf8))
+    try spool.write("files/x", "payload\n")
     try spool.drop("a", "url: \(server.url("/x"))\ncrc32: \(hex8(independentCRC32(Array("payload\n".utf8))))\n\(more)")
     try await spool.once(exits: isDone ? 0 : 1)
     #expect(server.requests.isEmpty)
@@ -96,10 +96,9 @@ import Testing
   }
 
   @Test func defaultsAreInherited() async throws {
-    try writeFile(
-      spool.path("defaults"),
-      Array("# for all\nattempts: 1\nheader: X-One: default\nheader: X-Two: default\noverwrite: yes\n".utf8))
-    try writeFile(spool.path("files/own"), [9])
+    try spool.write(
+      "defaults", "# for all\nattempts: 1\nheader: X-One: default\nheader: X-Two: default\noverwrite: yes\n")
+    try spool.write("files/own", [9])
     try spool.drop("plain", "url: \(server.url("/plain"))\n")
     try spool.drop("own", "url: \(server.url("/own"))\nheader: X-One: own\noverwrite: no\n")
     try spool.drop("own2", "url: \(server.url("/own2"))\nheader: X-One: own\n")
@@ -125,7 +124,7 @@ import Testing
       let place = (request.value("host") ?? "").split(separator: ":")
       try reply.respond("302 Found", ["Location: http://\(name.dropFirst(3)):\(place.last ?? "")/end"], body: [])
     }
-    try writeFile(spool.path("defaults"), Array("header@localhost: X-Token: s3cret\nheader: X-All: yes\n".utf8))
+    try spool.write("defaults", "header@localhost: X-Token: s3cret\nheader: X-All: yes\n")
     let local = server.url("").replacing("127.0.0.1", with: "LocalHost")
     try spool.drop("own", "\(local)/own\n")
     try spool.drop("other", "\(server.url("/other"))\n")

@@ -23,7 +23,7 @@ import Testing
   @Test(arguments: [true, false])
   func aFileThatComesMeanwhile(isSame: Bool) async throws {
     let (spool, server, worker, gate) = try await startHalfway("crc32: \(hex8(independentCRC32(halfwayBody)))\n")
-    try writeFile(spool.path("files/a"), isSame ? halfwayBody : [1])
+    try spool.write("files/a", isSame ? halfwayBody : [1])
     gate.open()
     let result = try await worker.result()
     #expect(result.status == .exited(isSame ? 0 : 1), "\(result)")
@@ -37,7 +37,7 @@ import Testing
   /// After `rm cur/a:*` in the middle of a commit, data and payload are one file: that is not what a new job wants to
   /// be fetched.
   @Test func olderDataThatIsTheOutputIsReplaced() async throws {
-    try writeFile(spool.path("files/a"), Array("old".utf8))
+    try spool.write("files/a", "old")
     try #require(link(spool.path("files/a"), spool.path("partial/a.part")) == 0)
     try spool.drop("a", "url: \(server.url("/a"))\noverwrite: yes\n")
     let result = try await spoolrun("--once", spool.root)
@@ -103,7 +103,7 @@ import Testing
     try spool.drop("a", "url: \(server.url("/a"))\n")
     for (more, unproven) in [("", "length"), ("", "length"), (Self.sum, nil)] {
       if spool.names("done") == ["a"] {
-        try writeFile(spool.path("done/a"), Array(more.utf8) + readFile(spool.path("done/a")))
+        try spool.write("done/a", Array(more.utf8) + readFile(spool.path("done/a")))
         try spool.move("done/a", "new/a")
       }
       try await spool.once(exits: 0)
@@ -172,7 +172,7 @@ import Testing
   @Test(arguments: [true, false])
   func theSameBytesWithoutADigest(isSame: Bool) async throws {
     let (spool, server, worker, gate) = try await startHalfway()
-    try writeFile(spool.path("files/a"), isSame ? halfwayBody : [1])
+    try spool.write("files/a", isSame ? halfwayBody : [1])
     gate.open()
     #expect(try await worker.result().status == .exited(isSame ? 0 : 1))
     #expect(server.requests.count == 1)

@@ -41,9 +41,9 @@ import Testing
     #expect(try await worker.stop().status == .exited(75))
     gate.open()
     // On a busy machine there was time for a checkpoint, and what is on the disk is believed.
-    let job = String(decoding: try readFile(spool.path("partial/a")), as: UTF8.self)
+    let job = try spool.text("partial/a")
     let lines = job.split(separator: "\n").filter { !$0.hasPrefix("checkpoint: ") }
-    try writeFile(spool.path("partial/a"), Array((lines.joined(separator: "\n") + "\n").utf8))
+    try spool.write("partial/a", lines.joined(separator: "\n") + "\n")
     let data = open(spool.path("partial/a.part"), O_WRONLY | O_CLOEXEC)
     defer { close(data) }
     try #require(pwrite(data, [halfwayBody[100] ^ 1], 1, 100) == 1)

@@ -39,7 +39,7 @@ import Testing
     let worker = try startSpoolrun(["--once", spool.root])
     defer { worker.send(signal: SIGKILL) }
     try await waitUntil("it is under way") { server.requests.count == 1 }
-    try writeFile(spool.path("partial/x"), [])
+    try spool.write("partial/x", [])
     try setModificationTime(spool.path("partial/x"), secondsFromNow: -60)
     #expect(try await !spoolrun("status", spool.root).output.contains("retrying"))
     if !gesture.isEmpty {

@@ -18,7 +18,7 @@ import Testing
   }
 
   private func dropUrgently(_ spool: TemporarySpool, _ name: String, _ job: String) throws {
-    try writeFile(spool.path("tmp/\(name)"), Array(job.utf8))
+    try spool.write("tmp/\(name)", job)
     try spool.move("tmp/\(name)", "urgent/\(name)")
   }
 
@@ -149,7 +149,7 @@ import Testing
       if isAdded {
         let added = try await spoolrun("add", "--spool", spool.root, "--priority", "high", server.url("/x"))
         #expect(added.status == .exited(0) && spool.names("urgent") == ["x"], "\(added)")
-        #expect(String(decoding: try readFile(spool.path("urgent/x")), as: UTF8.self).contains("priority: high\n"))
+        #expect(try spool.text("urgent/x").contains("priority: high\n"))
       }
       try await spool.once(exits: 0)
       #expect(fileStatus(spool.path("urgent")) != nil && spool.names("done") == (isAdded ? ["x"] : []))
@@ -175,11 +175,11 @@ import Testing
       try await spoolrun(["prioritize", "--spool", spool.root, "-v"] + arguments)
     }
     #expect(try await prioritise("--low", "x").output == "new/x -> new/x\n")
-    #expect(String(decoding: try readFile(spool.path("new/x")), as: UTF8.self) == "https://h/a\npriority: low\n")
+    #expect(try spool.text("new/x") == "https://h/a\npriority: low\n")
     #expect(try await prioritise("x").output == "new/x -> urgent/x\n")
     #expect(try await prioritise("--high", "x").output == "urgent/x: nothing to prioritise\n")
     #expect(try await prioritise("--normal", "x").output == "urgent/x -> new/x\n")
-    #expect(String(decoding: try readFile(spool.path("new/x")), as: UTF8.self) == "https://h/a\npriority: normal\n")
+    #expect(try spool.text("new/x") == "https://h/a\npriority: normal\n")
     #expect(try await prioritise().status == .exited(64))
     #expect(try await prioritise("--low", "--high", "x").status == .exited(64))
     #expect(try await prioritise("y").status == .exited(1))

@@ -76,7 +76,7 @@ struct DiskSpaceTests {
     try spool.drop("large", url + huge + "max-size: 1M\n")
     try spool.drop("late", url + huge + "expires: 2020-01-01\n")
     try spool.drop("wrong", "url: gopher://x/y\noutput: y\n" + huge)
-    try writeFile(spool.path("files/there"), [1])
+    try spool.write("files/there", [1])
     let sum = hex8(independentCRC32([1]))
     try spool.drop("there", "url: \(server.url("/a"))\noutput: there\nsize: 999999999999\ncrc32: \(sum)\n")
     let result = try await once()
@@ -89,7 +89,7 @@ struct DiskSpaceTests {
   @Test func `what is to be replaced needs room`() async throws {
     let server = try server()
     try disk.fill(megabytes: 16)
-    try writeFile(spool.path("files/there"), [1])
+    try spool.write("files/there", [1])
     try spool.drop(
       "a", "url: \(server.url("/a"))\noutput: there\noverwrite: yes\nsize: \(Self.body.count)\ncrc32: 00000000\n")
     let result = try await once()

@@ -14,7 +14,7 @@ import Testing
     let closed = try await spoolrun("--once", "--gate", "test -e \(spool.path("open"))", spool.root)
     #expect(closed.status == .exited(75) && closed.errors == "", "\(closed)")
     #expect(spool.places(of: "a") == ["new/a"] && server.requests.isEmpty)
-    try writeFile(spool.path("open"), [])
+    try spool.write("open", [])
     #expect(try await spoolrun("--once", "--gate", "test -e \(spool.path("open"))", spool.root).status == .exited(0))
     #expect(spool.places(of: "a") == ["done/a"])
   }
@@ -34,7 +34,7 @@ import Testing
     let worker = try startSpoolrun(["-v", "--gate", gate, spool.root])
     try spool.drop("a", "\(server.url("/x"))\n")
     try await waitUntil("it has asked") { fileStatus(spool.path("asked")) != nil }
-    try writeFile(spool.path("open"), [])
+    try spool.write("open", [])
     try await waitUntil("the job is done") { spool.places(of: "a") == ["done/a"] }
     // More often where this test has to wait for the processor.
     #expect(try readFile(spool.path("asked")).count >= 2)
@@ -50,10 +50,10 @@ import Testing
       ["-v", "--gate", gate, spool.root], prefix: ["/bin/sh", "-c", #"exec "$@" 2>"$0""#, log])
     try spool.drop("first", "\(server.url("/x"))\n")
     try await waitUntil("the job is done") { spool.places(of: "first") == ["done/first"] }
-    try writeFile(spool.path("closed"), [])
+    try spool.write("closed", [])
     let numbers = Counter()
     try await waitUntil("it has asked again, and heard the answer", every: .milliseconds(100)) {
-      if String(decoding: try readFile(log), as: UTF8.self).contains(" gate-closed ") { return true }
+      if try readText(log).contains(" gate-closed ") { return true }
       let number = numbers.next()
       try spool.drop("\(number)", "url: \(server.url("/x"))\noutput: \(number)\n")
       return false
@@ -69,7 +69,7 @@ import Testing
     try spool.drop("a", "http://127.0.0.1:9/a\n")
     try await waitUntil("it asks") { (try? readFile(spool.path("gate")))?.last == 0x0A }
     #expect(try await worker.stop().status == .exited(0))
-    let gate = try #require(pid_t(String(decoding: try readFile(spool.path("gate")), as: UTF8.self).dropLast()))
+    let gate = try #require(pid_t(try spool.text("gate").dropLast()))
     #expect(try isProcessGroupGone(gate), "it has ended with the worker")
   }
 

@@ -68,7 +68,7 @@ import Testing
   ])
   func theLeastCounts(option: String, job: String, defaults: String, most: Int) async throws {
     let server = try server()
-    try writeFile(spool.path("defaults"), Array(defaults.utf8))
+    try spool.write("defaults", defaults)
     try spool.drop("job", "url: \(server.url("/told"))\n\(job)")
     #expect(try await spoolrun("--once", "--max-size", option, spool.root).status == .exited(1))
     try expectTooLarge(spool, "job", most: most, "100000")

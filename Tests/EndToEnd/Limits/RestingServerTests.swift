@@ -89,7 +89,7 @@ import Testing
     let now = try await runTool(["/usr/bin/date", "-u", "+%FT%TZ"]).output.filter { $0 != "\n" }
     mkdir(spool.path("servers"), 0o700)
     let rest = "rests: \(now) failed=\(now) until=\(now) cause=unreachable code=connect failures=1 reason=x"
-    try writeFile(spool.path(file(server)), Array("server: http://127.0.0.1:\(server.port)\n\(rest)\n".utf8))
+    try spool.write(file(server), "server: http://127.0.0.1:\(server.port)\n\(rest)\n")
     let worker = try startSpoolrun([spool.root])
     try await waitUntil("it probes") { server.requests(for: "/big").count == 2 }
     try spool.drop("small", "\(server.url("/small"))\n")
@@ -110,11 +110,11 @@ import Testing
     mkdir(spool.path("servers"), 0o700)
     let path = spool.path("servers/http-127.0.0.1-\(dead.port)")
     let rest = "rests: \(now) failed=\(now) until=\(now) cause=unreachable code=connect failures=1 reason=x"
-    try writeFile(path, Array("server: http://127.0.0.1:\(dead.port)\n\(rest)\n".utf8))
+    try writeFile(path, "server: http://127.0.0.1:\(dead.port)\n\(rest)\n")
     let result = try await spoolrun("--once", "-v", spool.root)
     #expect(try spool.lastFailure("partial/job")["code"] == "rejected", "\(result)")
     #expect(!result.errors.contains("server-back"), "\(result)")
-    #expect(try String(decoding: readFile(path), as: UTF8.self).contains("rests: "))
+    #expect(try readText(path).contains("rests: "))
   }
 
   /// A job of two mirrors, over several connections, and the server of the first.
@@ -128,7 +128,7 @@ import Testing
       let range = "Content-Range: bytes \(start)-\(end)/\(halfwayBody.count)"
       try reply.respond("206 Partial Content", ["ETag: \"1\"", range], body: halfwayBody[start...end])
     }
-    try writeFile(spool.path("data"), halfwayBody)
+    try spool.write("data", halfwayBody)
     let sum = try await runTool(["/usr/bin/sha256sum", spool.path("data")]).output.prefix { $0 != " " }
     let urls = [other, busy].map { "url: \($0.url("/a"))\n" }.joined()
     try spool.drop("job", "\(urls)connections: 4\nsha256: \(sum)\n")
@@ -158,7 +158,7 @@ import Testing
     let result = try await spoolrun("--once", "-v", "--chunk-size", "50k", spool.root)
     #expect(other.requests.count > 4)
     #expect(spool.names("done") == ["job"] && (1...2).contains(busy.requests.count), "\(result)")
-    #expect(try String(decoding: readFile(spool.path(file(busy))), as: UTF8.self).contains("cause=asked"), "\(result)")
+    #expect(try spool.text(file(busy)).contains("cause=asked"), "\(result)")
   }
 
   @Test func `jobs with another mirror go there`() async throws {
@@ -207,7 +207,7 @@ import Testing
   @Test func `a dead worker's claim is taken over, and waits`() async throws {
     let busy = try server(0, retryAfter: "600")
     for number in 0..<9 { try spool.drop("job-\(number)", "\(busy.url("/\(number)"))\n") }
-    try writeFile(spool.path("cur/dead:elsewhere.1.00000000"), Array("\(busy.url("/dead"))\n".utf8))
+    try spool.write("cur/dead:elsewhere.1.00000000", "\(busy.url("/dead"))\n")
     try setModificationTime(spool.path("cur/dead:elsewhere.1.00000000"), secondsFromNow: -1000)
     let result = try await spoolrun("--once", spool.root)
     #expect(result.status == .exited(75) && spool.names("cur") == [], "\(result)")
@@ -225,7 +225,7 @@ import Testing
     try await spool.once(exits: 75)
     let asked = busy.requests.count
     let path = spool.path(file(busy))
-    let text = try String(decoding: readFile(path), as: UTF8.self)
+    let text = try readText(path)
     #expect(text.contains("server: http://127.0.0.1:\(busy.port)\nrests: ") && text.contains("cause=asked"), "\(text)")
     let end = Int(try #require(fileStatus(path)).st_mtim.tv_sec)
     #expect((60...700).contains(end - time(nil)), "its time is the end: \(text)")
@@ -235,7 +235,7 @@ import Testing
     case "touch": try setModificationTime(path, secondsFromNow: -1)
     case "rm": try await runTool(["/usr/bin/rm", path])
     case "mv": try await runTool(["/usr/bin/mv", path, path + "-old"])
-    case "junk": try writeFile(path, Array("junk\n".utf8))
+    case "junk": try writeFile(path, "junk\n")
     case "retry --server":
       #expect(try await spoolrun("retry", "--spool", spool.root, "--server", "127.0.0.1").status == .exited(0))
     case "retry NAME":
@@ -248,7 +248,7 @@ import Testing
     // Those that were made due within a second of the failure ask, too.
     #expect(gesture == "longer" ? more == 0 : (1...8).contains(more), "\(more)")
     #expect((gesture == "mv" || gesture == "junk") == last.errors.contains("no file of a worker"), "\(last)")
-    #expect(try String(decoding: readFile(path), as: UTF8.self).hasPrefix("server: "), "it is there again")
+    #expect(try readText(path).hasPrefix("server: "), "it is there again")
   }
 
   @Test func `a job whose time is over does not wait`() async throws {
@@ -268,10 +268,10 @@ import Testing
       let result = try await spoolrun("--once", "--host-id", host, spool.root)
       #expect(result.status == .exited(75) && result.errors.isEmpty == !isAsked, "\(host): \(result)")
       let path = spool.path("servers/http-127.0.0.1-\(dead.port)")
-      let text = try String(decoding: readFile(path), as: UTF8.self)
+      let text = try readText(path)
       #expect(text.contains("cause=unreachable") && text.contains(" host=\(host) "), "\(text)")
       // However long this test takes.
-      try writeFile(path, Array(text.replacing(/until=[^ ]+/, with: "until=2099-01-01T00:00:00Z").utf8))
+      try writeFile(path, text.replacing(/until=[^ ]+/, with: "until=2099-01-01T00:00:00Z"))
       try setModificationTime(path, secondsFromNow: 1000)
     }
   }
@@ -319,16 +319,15 @@ import Testing
     let server = try ScriptedServer { try $1.respond("200 OK", body: payload) }
     let dead = try DeadPort()
     let since = try await runTool(["/usr/bin/date", "-u", "-d", "-3 days", "+%FT%TZ"]).output.filter { $0 != "\n" }
-    try writeFile(
-      spool.path("partial/job"),
-      Array(
-        """
-        url: \(server.url("/data"))
-        signature: http://127.0.0.1:\(dead.port)/data.sig
-        patience: 2d
-        failed: \(since) attempt=1 class=temporary code=connect at=0 retry=\(since) burned=no reason=x
+    try spool.write(
+      "partial/job",
+      """
+      url: \(server.url("/data"))
+      signature: http://127.0.0.1:\(dead.port)/data.sig
+      patience: 2d
+      failed: \(since) attempt=1 class=temporary code=connect at=0 retry=\(since) burned=no reason=x
 
-        """.utf8))
+      """)
     try await spool.once(exits: 1)
     #expect(try spool.lastFailure("failed/job")["code"] == "server-away")
   }
@@ -353,18 +352,17 @@ import Testing
   @Test(arguments: [("", 0), ("patience: 2d\n", 20)])
   func `a server that is away for too long`(text: String, failed: Int) async throws {
     let dead = try DeadPort()
-    try writeFile(spool.path("defaults"), Array(text.utf8))
+    try spool.write("defaults", text)
     let since = try await runTool(["/usr/bin/date", "-u", "-d", "-3 days", "+%FT%TZ"]).output.filter { $0 != "\n" }
     let url = "http://127.0.0.1:\(dead.port)"
     for number in 0..<20 {
-      try writeFile(
-        spool.path("partial/job-\(number)"),
-        Array(
-          """
-          url: \(url)/\(number)
-          failed: \(since) attempt=1 class=temporary code=connect at=0 retry=\(since) burned=no reason=x
+      try spool.write(
+        "partial/job-\(number)",
+        """
+        url: \(url)/\(number)
+        failed: \(since) attempt=1 class=temporary code=connect at=0 retry=\(since) burned=no reason=x
 
-          """.utf8))
+        """)
     }
     try spool.install("failed", "echo x >>$SPOOLRUN_SPOOL/told")
     let result = try await spool.once(exits: failed > 0 ? 1 : 75)

@@ -9,7 +9,7 @@ import Testing
 
   init() throws { spool = try TemporarySpool() }
 
-  private func setDefaults(_ text: String) throws { try writeFile(spool.path("defaults"), Array(text.utf8)) }
+  private func setDefaults(_ text: String) throws { try spool.write("defaults", text) }
 
   /// More than `--per-host` allows, or less.
   @Test(arguments: [("per-host@127.0.0.1: 6\n", 6), ("per-host@127.0.0.1: 2\nper-host: 1\n", 2), ("per-host: 3\n", 3)])
@@ -46,7 +46,7 @@ import Testing
       times.withLock { $0.append(.now) }
       try reply.respond("200 OK", ["ETag: \"1\""], body: [1])
     }
-    try writeFile(spool.path("defaults"), Array("pace@127.0.0.1: 2/s\npace: 1/d\n".utf8))
+    try spool.write("defaults", "pace@127.0.0.1: 2/s\npace: 1/d\n")
     for number in 0..<6 { try spool.drop("\(number)", "\(server.url("/\(number)"))\n") }
     let workers = try (0..<2).map { _ in try startSpoolrun(["--once", spool.root]) }
     for worker in workers { #expect(try await worker.result().status == .exited(0)) }

@@ -40,7 +40,7 @@ import Testing
   }
 
   @Test func `a list's names keep their blanks`() async throws {
-    try writeFile("\(home.path)/list", Array("\(server.url("/x"))\n\(server.url("/x%20"))\n".utf8))
+    try writeFile("\(home.path)/list", "\(server.url("/x"))\n\(server.url("/x%20"))\n")
     let spool = try TemporarySpool()
     let added = try await spoolrun("add", "--spool", spool.root, "-o", "d/", "--from", "\(home.path)/list")
     #expect(added.status == .exited(0), "\(added)")

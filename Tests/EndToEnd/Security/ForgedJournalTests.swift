@@ -24,7 +24,7 @@ struct ForgedJournalTests {
   /// As another user has written it some time ago.
   private func drop(_ name: String, _ text: String, in directory: String = "new") throws {
     let path = spool.path("\(directory)/\(name)")
-    try writeFile(path, Array(text.utf8))
+    try writeFile(path, text)
     try #require(chown(path, 61_002, 0) == 0 && chmod(path, 0o644) == 0)
     try setModificationTime(path, secondsFromNow: -60)
   }
@@ -36,7 +36,7 @@ struct ForgedJournalTests {
     }
     let page = spool.path("page")
     #expect(try await spoolrun("report", "-o", page, spool.root).status == .exited(0))
-    return shown + String(decoding: try readFile(page), as: UTF8.self)
+    return shown + try readText(page)
   }
 
   @Test(arguments: ["new", "hold", "partial", "failed", "cur"])
@@ -59,7 +59,7 @@ struct ForgedJournalTests {
     }
     let result = try await spoolrun("--once", spool.root)
     #expect(result.status == .exited(0) && spool.payloads == ["a"], "\(result)")
-    let text = String(decoding: try readFile(spool.path("done/a")), as: UTF8.self)
+    let text = try spool.text("done/a")
     #expect(!text.contains("forge") && text.hasPrefix(server.url("/a")) && text.contains("\ndone: "), "\(text)")
     #expect(try await !shown().contains("forge"))
   }
@@ -68,7 +68,7 @@ struct ForgedJournalTests {
   @Test func `a forged publication keeps no other job waiting`() async throws {
     try spool.install("deliver", "exit 0")
     try spool.install("resolve", "exit 1")
-    try writeFile(spool.path("files/victim"), Array("old".utf8))
+    try spool.write("files/victim", "old")
     try drop("a", "resolve: x\noutput: z\nattempts: 1000\n\(Self.lines)")
     _ = try await spoolrun("--once", spool.root)
     #expect(spool.places(of: "a") == ["partial/a"])

@@ -16,7 +16,7 @@ import Testing
         && mkdir(new("directory"), 0o700) == 0)
     #expect(symlink("/etc/passwd", new("symlink")) == 0 && symlink(nowhere, new("dangling")) == 0)
     try writeFile(new("directory/inside"), [1])
-    try writeFile(new("huge"), Array("\(server.url("/x"))\n".utf8))
+    try writeFile(new("huge"), "\(server.url("/x"))\n")
     #expect(truncate(new("huge"), 1 << 30) == 0)
     let url = server.url("/x")
     let texts = [
@@ -29,10 +29,10 @@ import Testing
       "line\nbreak": "\(url)\n", "esc\u{1b}[31m": "\(url)\n", String(repeating: "n", count: 255): "\(url)\n",
       "x.part": "\(url)\n",
     ]
-    for (name, text) in texts { try writeFile(new(name), Array(text.utf8)) }
+    for (name, text) in texts { try writeFile(new(name), text) }
     try spool.drop("good", "url: \(server.url("/good"))\n")
     try spool.drop("good \u{202e}:b", "url: \(server.url("/other"))\n")
-    try writeFile(new(".ignored"), Array("\(url)\n".utf8))
+    try writeFile(new(".ignored"), "\(url)\n")
     let dropped = TestSupport.names(in: spool.path("new")).count
 
     let result = try await spool.once(exits: 1)
@@ -63,7 +63,7 @@ import Testing
     #expect(
       symlink(outside.path, spool.path("files/out")) == 0
         && symlink("\(outside.path)/x", spool.path("files/final")) == 0)
-    try writeFile(spool.path("files/plain"), [9])
+    try spool.write("files/plain", [9])
     for (name, output) in [("a", "out/x"), ("b", "out/deep/x"), ("c", "final"), ("d", "plain/x"), ("e", "plain")] {
       try spool.drop(name, "url: \(server.url("/x"))\noutput: \(output)\n")
     }
@@ -91,7 +91,7 @@ import Testing
   func descriptorsForDeepOutputs(limit: String, raised: String) async throws {
     let worker = try startSpoolrun([spool.root], prefix: ["/usr/bin/prlimit", "--nofile=\(limit)"])
     try await waitUntil("the limit is raised") {
-      let limits = String(decoding: try readFile("/proc/\(worker.processID)/limits"), as: UTF8.self)
+      let limits = try readText("/proc/\(worker.processID)/limits")
       let line = limits.split(separator: "\n").first { $0.hasPrefix("Max open files") } ?? ""
       return line.split(separator: " ").dropFirst(3).first.map { $0 == raised } ?? false
     }

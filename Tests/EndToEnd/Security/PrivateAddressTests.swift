@@ -14,7 +14,7 @@ import Testing
   }
 
   private func setDefaults(_ text: String) throws {
-    try writeFile(spool.path("tmp/defaults"), Array(text.utf8))
+    try spool.write("tmp/defaults", text)
     try spool.move("tmp/defaults", "defaults")
   }
 
@@ -63,7 +63,7 @@ import Testing
     try await waitUntil("it is done") { spool.places(of: "a") == ["done/a"] }
     try setDefaults("allow-private: no\n")
     try await waitUntil("the new defaults count") {
-      String(decoding: try readFile(spool.path("tmp/log")), as: UTF8.self).contains(" defaults-read")
+      try spool.text("tmp/log").contains(" defaults-read")
     }
     try spool.drop("b", server.url("/b") + "\n")
     try await waitUntil("b has failed") { spool.places(of: "b") == ["failed/b"] }

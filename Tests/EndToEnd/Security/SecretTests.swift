@@ -87,7 +87,7 @@ import Testing
     let result = try await spoolrun("--once", "--gate", gate, spool.root)
     #expect(result.status == .exited(1) && spool.payloads == ["good"], "\(result)")
     for seen in ["verify", "done", "failed", "gate"] {
-      let text = String(decoding: try readFile(spool.path("seen-\(seen)")), as: UTF8.self)
+      let text = try spool.text("seen-\(seen)")
       #expect(text.contains("--once") && text.contains("PATH="), "\(seen) has looked")
       #expect(reveals(text) == [], "\(seen)")
     }

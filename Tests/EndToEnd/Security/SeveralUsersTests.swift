@@ -164,7 +164,7 @@ struct SeveralUsersTests {
     for (name, owner) in [("theirs", 0), ("own", worker), ("job", 0)] {
       let path = "\(scene.directory.path)/\(name)"
       let text = name == "job" ? "\(server.url("/x"))\n" : "t0p-secret=0123456789\n"
-      try writeFile(path, Array(text.utf8))
+      try writeFile(path, text)
       try #require(chmod(path, 0o666) == 0 && chown(path, uid_t(owner), uid_t(owner)) == 0)
       try #require(link(path, spool.path("new/\(name)")) == 0)
       before[name] = fileStatus(path)

@@ -193,7 +193,7 @@ struct SignatureTests {
   /// Its digest may be anybody's.
   @Test func `a file that is there already is no signed one`() async throws {
     try await shell("echo right >good; \(Self.forms["gpg"]!)")
-    try writeFile(spool.path("files/good"), Array("right\n".utf8))
+    try spool.write("files/good", "right\n")
     let digest = "crc32: \(hex8(independentCRC32(Array("right\n".utf8))))\n"
     try spool.drop("a", job("good", signedBy: "sig") + digest)
     try await spool.once(exits: 1)
@@ -202,7 +202,7 @@ struct SignatureTests {
 
   private func addSignature(to place: String) throws {
     let text = try readFile(spool.path(place))
-    try writeFile(spool.path(place), Array("signature: \(server.url("/sig"))\n".utf8) + text)
+    try spool.write(place, Array("signature: \(server.url("/sig"))\n".utf8) + text)
   }
 
   private func verified(_ place: String) throws -> JobLine? { try spool.lines(place).last { $0.key == "verified" } }
@@ -236,9 +236,9 @@ struct SignatureTests {
     #expect(try verified("done/good")?["signed"] != nil)
     // What was signed is no more there, whatever the job declares now.
     let changed = Array("false\n".utf8)
-    try writeFile(spool.path("files/good"), changed)
+    try spool.write("files/good", changed)
     let digest = Array("crc32: \(hex8(independentCRC32(changed)))\n".utf8)
-    try writeFile(spool.path("new/good"), digest + readFile(spool.path("done/good")))
+    try spool.write("new/good", digest + readFile(spool.path("done/good")))
     try #require(unlink(spool.path("done/good")) == 0)
     result = try await spoolrun("--once", spool.root)
     #expect(try code("failed/good") == "output-exists", "\(result)")
@@ -284,7 +284,7 @@ extension SignatureTests {
   }
 
   @Test func `where a signature is required, only what a signed list names is published`() async throws {
-    try writeFile(spool.path("defaults"), Array("signed: required\n".utf8))
+    try spool.write("defaults", "signed: required\n")
     try await shell("echo 1 >one; echo 2 >two; echo 3 >three; key a never")
     try await signList()
     var result = try await add("SHA256SUMS", signature: "SHA256SUMS.sign")
@@ -333,7 +333,7 @@ extension SignatureTests {
       #expect(result.status == .exited(Int32(status)), "\(list): \(result)")
       #expect(spool.names("new") == (status == 0 ? ["one"] : []), "\(list)")
     }
-    let text = String(decoding: try readFile(spool.path("new/one")), as: UTF8.self)
+    let text = try spool.text("new/one")
     #expect(text.contains(/^# signed by [0-9A-F]{40}\n/), "\(text)")
   }
 
@@ -353,7 +353,7 @@ extension SignatureTests {
   }
 
   @Test func `an order takes a list with the signature that fits, and none that is older`() async throws {
-    try writeFile(spool.path("defaults"), Array("signed: required\n".utf8))
+    try spool.write("defaults", "signed: required\n")
     try await shell("echo 1 >one; echo 2 >two; key a never --faked-system-time 20250101T000000")
     try await signList("--faked-system-time 20250301T000000")
     try await shell("cp SHA256SUMS.sign before")
@@ -417,13 +417,13 @@ extension SignatureTests {
   /// Who may only drop could write that line as well.
   @Test(.enabled("needs root, to be several users") { try await Need.users.isMet() })
   func `that a list was signed is not believed of another user`() async throws {
-    try writeFile(spool.path("defaults"), Array("signed: required\n".utf8))
+    try spool.write("defaults", "signed: required\n")
     try await shell("echo 1 >one; sha256sum one | cut -c 1-64 >digest")
-    let digest = String(decoding: try readFile("\(directory.path)/digest"), as: UTF8.self)
+    let digest = try readText("\(directory.path)/digest")
     for (name, start) in [("own", "#"), ("forged", "#"), ("marked", "\u{FEFF}#"), ("blank", " #")] {
       let path = spool.path("new/\(name)")
       let place = "url: \(server.url("/one"))\noutput: \(name)\nsha256: \(digest)"
-      try writeFile(path, Array("\(start) signed by me\n\(place)".utf8))
+      try writeFile(path, "\(start) signed by me\n\(place)")
       if name != "own" { try #require(chown(path, 61_002, 0) == 0 && chmod(path, 0o644) == 0) }
       try setModificationTime(path, secondsFromNow: -60)
     }

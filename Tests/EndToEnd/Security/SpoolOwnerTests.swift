@@ -56,7 +56,7 @@ struct SpoolOwnerTests {
     let scene = try await Foreign()
     let spool = scene.spool
     try #require(mkdir(spool.path("hooks"), 0o755) == 0)
-    try writeFile(spool.path("hooks/done"), Array("#!/bin/sh\nid -u; id -g; id -G; echo $HOME\n".utf8))
+    try spool.write("hooks/done", "#!/bin/sh\nid -u; id -g; id -G; echo $HOME\n")
     try #require(chmod(spool.path("hooks/done"), 0o755) == 0)
     try #require(chown(spool.path("hooks/done"), uid_t(Self.owner), gid_t(Self.owner)) == 0)
     try spool.drop("a", server.url("/a") + "\n")
@@ -141,7 +141,7 @@ struct SpoolOwnerTests {
     try #require(rename("\(home)/out", "\(home)/old") == 0 && symlink(safe, "\(home)/out") == 0)
     try spool.drop("b", "\(server.url("/b"))\n")
     try await waitUntil("it waits") {
-      String(decoding: try readFile(log), as: UTF8.self).contains("that another user can replace") || worker.isFinished
+      try readText(log).contains("that another user can replace") || worker.isFinished
     }
     try await worker.stop()
     #expect(names(in: safe) == [] && spool.names("new") == ["b"])

@@ -71,7 +71,7 @@ import Testing
     try await worker.stop(SIGKILL)
     gate.open()
     if !isNamed {
-      try writeFile(spool.path("tmp/data"), [])
+      try spool.write("tmp/data", [])
       try spool.move("tmp/data", "partial/a.part")
     }
     let data = open(spool.path("partial/a.part"), O_RDWR | O_CLOEXEC)

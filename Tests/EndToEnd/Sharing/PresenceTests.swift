@@ -87,7 +87,7 @@ import Testing
     let server = try simpleServer()
     let spool = try TemporarySpool()
     _ = rmdir(spool.path("workers"))
-    try writeFile(spool.path("workers"), [])
+    try spool.write("workers", [])
     try spool.drop("a", "\(server.url("/a"))\n")
     let worker = try startSpoolrun(["-v", spool.root])
     defer { worker.send(signal: SIGKILL) }

@@ -118,7 +118,7 @@ import Testing
     let server = try simpleServer()
     for (name, age) in [("fresh", 0), ("old", -3600)] {
       let claim = spool.path("cur/\(name):elsewhere.1.0000000a")
-      try writeFile(claim, Array("\(server.url("/\(name)"))\n".utf8))
+      try writeFile(claim, "\(server.url("/\(name)"))\n")
       try setModificationTime(claim, secondsFromNow: age)
     }
     try await spool.once(exits: 0)
@@ -131,13 +131,13 @@ import Testing
     let server = try simpleServer()
     // Before its last sign of life.
     let began = ContinuousClock.now
-    try writeFile(spool.path("tmp/a"), Array("\(server.url("/a"))\n".utf8))
+    try spool.write("tmp/a", "\(server.url("/a"))\n")
     try spool.move("tmp/a", "cur/a:elsewhere.1.0000000a")
     let worker = try startSpoolrun(["--lease", "5s", "--rescan", "1h", spool.root])
     defer { worker.send(signal: SIGKILL) }
     try await waitUntil("it is taken over") { spool.places(of: "a") == ["done/a"] }
     #expect(ContinuousClock.now - began > .seconds(3))
-    #expect(String(decoding: try readFile(spool.path("lease")), as: UTF8.self) == "5\n")
+    #expect(try spool.text("lease") == "5\n")
     let other = try await spoolrun("--once", "--lease", "1m", spool.root)
     #expect(other.exitStatus == 78 && other.errors.contains("a lease of 5 s"), "\(other)")
     try await spool.once(exits: 0)

@@ -105,7 +105,7 @@ import Testing
   /// A spool where the directory cannot be made goes on as one of version 0.2.
   @Test func withoutSharedSlots() async throws {
     let server = try simpleServer()
-    try writeFile(spool.path("servers"), [])
+    try spool.write("servers", [])
     try spool.drop("a", "\(server.url("/a"))\n")
     let result = try await spoolrun("--once", "-v", spool.root)
     #expect(result.status == .exited(0) && result.errors.contains(" own-limits reason="), "\(result)")

@@ -16,7 +16,7 @@ import Testing
       "started: 2026-11-21T03:00:00Z attempt=1 worker=\(host).\($0).0000000a boot=b mirror=1 url=http://127.0.0.1/\n"
     }
     let path = spool.path("cur/\(job):\(host).\(deaths).0000000a")
-    try writeFile(path, Array((text + starts.joined()).utf8))
+    try writeFile(path, text + starts.joined())
     try setModificationTime(path, secondsFromNow: -age)
   }
 

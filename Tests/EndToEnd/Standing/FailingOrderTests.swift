@@ -72,12 +72,12 @@ import Testing
     let server = try FeedServer(podcast(1...2))
     try spool.order("pod", "url: \(server.url("/list"))\nevery: 6h\n")
     _ = try await spool.once()
-    let old = String(decoding: try readFile(spool.path("standing/pod")), as: UTF8.self)
+    let old = try spool.text("standing/pod")
     let failed = "failed: 2026-01-01T00:00:00Z attempt=1 class=temporary code=no-network burned=no at=0 reason=x\n"
     try spool.order("pod", old + String(repeating: failed, count: 4000))
     server.answer("404 Not Found")
     try await spool.once(exits: 75)
-    let text = String(decoding: try readFile(spool.path("standing/pod")), as: UTF8.self)
+    let text = try spool.text("standing/pod")
     #expect(text.hasPrefix(old) && text.utf8.count < old.utf8.count + 1000, "\(text.utf8.count) bytes")
     #expect(try spool.lastFailure("standing/pod")["code"] == "http-404")
   }
@@ -104,7 +104,7 @@ import Testing
   /// Whoever may drop jobs may not have the worker fetch for ever.
   @Test(arguments: ["new", "urgent"])
   func `a standing order cannot be dropped`(directory: String) async throws {
-    try writeFile(spool.path("\(directory)/x"), Array("url: http://127.0.0.1:1/x\nevery: 1s\n".utf8))
+    try spool.write("\(directory)/x", "url: http://127.0.0.1:1/x\nevery: 1s\n")
     try setModificationTime(spool.path("\(directory)/x"), secondsFromNow: -60)
     let result = try await spool.once()
     #expect(result.status == .exited(1) && result.errors.contains("belong to a subscription"), "\(result)")

@@ -80,7 +80,7 @@ extension TemporarySpool {
     if fileStatus(path("standing")) == nil {
       guard mkdir(path("standing"), 0o700) == 0 else { throw TestSupportError("mkdir standing") }
     }
-    try writeFile(path("tmp/\(name)"), Array(lines.utf8))
+    try writeFile(path("tmp/\(name)"), lines)
     // Before the move: a worker may have it right after.
     try setModificationTime(path("tmp/\(name)"), secondsFromNow: -60)
     try move("tmp/\(name)", "standing/\(name)")

@@ -75,7 +75,7 @@ import Testing
 
   /// Bytes that the process has had in memory at most.
   private func peak(_ process: pid_t) throws -> Int {
-    let status = String(decoding: try readFile("/proc/\(process)/status"), as: UTF8.self)
+    let status = try readText("/proc/\(process)/status")
     let line = try #require(status.split(separator: "\n").first { $0.hasPrefix("VmHWM:") })
     return try #require(Int(line.split(separator: " ")[1])) << 10
   }

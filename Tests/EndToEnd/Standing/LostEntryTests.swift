@@ -51,7 +51,7 @@ import Testing
     #expect(failed.count == 2)
     // Of a cancelled one, too.
     let gone = try #require(
-      failed.first { try String(decoding: readFile(spool.path("failed/\($0)")), as: UTF8.self).contains("/gone") })
+      failed.first { try spool.text("failed/\($0)").contains("/gone") })
     #expect(try await spoolrun("cancel", "--spool", spool.root, gone).status == .exited(0))
     server.put(feed(("3", "/3"), ("1", "/old"), ("2", "/gone")))
     #expect(try await check().status == .exited(0) && spool.payloads == ["3"])
@@ -134,7 +134,7 @@ import Testing
     try spool.order("pod", "url: \(server.url("/list"))\nevery: 6h\nfirst: all\noutput: p/\n")
     _ = try await check()
     // Another size: it is not the same file any more.
-    try writeFile(spool.path("files/p/2"), Array("changed".utf8))
+    try spool.write("files/p/2", "changed")
     server.put(feed(("x1", "/1"), ("x2", "/2"), ("x3", "/d/1")))
     let result = try await check()
     #expect(result.status == .exited(0) && server.media.sorted() == ["/1", "/2", "/2", "/d/1"], "\(result)")

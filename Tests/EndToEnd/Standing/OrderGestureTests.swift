@@ -18,7 +18,7 @@ import Testing
     let url = server.url("/list.rss")
     var result = try await command(spool, "subscribe", url, "--first", "2", "-o", "pods/")
     #expect(result.status == .exited(0) && result.output == "127.0.0.1-list.rss\n" && result.errors == "", "\(result)")
-    let text = String(decoding: try readFile(spool.path("standing/127.0.0.1-list.rss")), as: UTF8.self)
+    let text = try spool.text("standing/127.0.0.1-list.rss")
     #expect(text == "url: \(url)\noutput: pods/\nevery: 6h\nfirst: 2\n")
     result = try await command(spool, "subscribe", url)
     let name = "127.0.0.1-list.rss"
@@ -151,7 +151,7 @@ import Testing
     let added = try await command(spool, "add", server.url("/x"), "--name", "pod")
     #expect(added.output == "pod~2\n" && added.errors.contains("because the name pod is taken"), "\(added)")
     let list = spool.path("list")
-    try writeFile(list, Array("url: \(server.url("/pod"))\noutput: pod\n".utf8))
+    try writeFile(list, "url: \(server.url("/pod"))\noutput: pod\n")
     for number in [1, 0] {
       let listed = try await command(spool, "add", "--from", list)
       #expect(listed.status == .exited(0) && spool.names("new").count == 2, "\(number) more: \(listed)")

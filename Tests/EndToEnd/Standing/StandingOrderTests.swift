@@ -137,7 +137,7 @@ import Testing
     let server = try FeedServer(podcast(1...2))
     try spool.order("pod", "url: \(server.url("/list"))\nevery: 1d\n")
     _ = try await spool.once()
-    let text = String(decoding: try readFile(spool.path("standing/pod")), as: UTF8.self)
+    let text = try spool.text("standing/pod")
     try spool.order("pod", text.replacing("/list\n", with: "/list2\n"))
     try await spool.once(exits: 0)
     #expect(server.checks.map(\.target) == ["/list", "/list2"] && server.checks[1].value("If-None-Match") == nil)

@@ -22,10 +22,10 @@ import Testing
       return false
     }
     for number in 1...200 { try scene.spool.drop("many\(number)", scene.server.url("/many\(number)") + "\n") }
-    try writeFile(scene.spool.path("hold/held"), Array("\(scene.server.url("/held"))\n".utf8))
+    try scene.spool.write("hold/held", "\(scene.server.url("/held"))\n")
     rename(scene.spool.path("hold/held"), scene.spool.path("new/held"))
     // Written elsewhere: what is in partial/ is taken for whole. It is due when it is touched.
-    try writeFile(scene.spool.path("hold/late"), Array("\(scene.server.url("/late"))\n".utf8))
+    try scene.spool.write("hold/late", "\(scene.server.url("/late"))\n")
     try setModificationTime(scene.spool.path("hold/late"), secondsFromNow: 5000)
     try scene.spool.move("hold/late", "partial/late")
     try scene.spool.makeDue("late")

@@ -27,7 +27,7 @@ struct NetworkManagerTests {
     let alone = try await worker()
     #expect(alone.status == .exited(75) && alone.errors.contains("NetworkManager and busctl are needed"), "\(alone)")
 
-    try writeFile("\(scene.tools)/bus.conf", Array(Self.busConfiguration(bus).utf8))
+    try writeFile("\(scene.tools)/bus.conf", Self.busConfiguration(bus))
     let manager = try RunningCommand(
       [
         "/usr/bin/unshare", "-mn", "/bin/sh", "-euc", Self.script, "manager",

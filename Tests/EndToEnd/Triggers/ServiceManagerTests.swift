@@ -81,7 +81,7 @@ import Testing
     let line =
       "exec 2>\(log); JOURNAL_STREAM=$(stat -c %d:%i \(log)) $spoolrun --once \(options.joined(separator: " ")) ."
     #expect(try await scene.shell(line).status == .exited(1))
-    let lines = String(decoding: try readFile(log), as: UTF8.self).split(separator: "\n")
+    let lines = try readText(log).split(separator: "\n")
     func has(_ priority: Int, _ words: String...) -> Bool {
       lines.contains { line in line.hasPrefix("<\(priority)>") && words.allSatisfy { line.contains($0) } }
     }
