@@ -177,8 +177,7 @@ import Testing
     ),
   ])
   func whatDoesNotCountIsNoAttempt(failure: Failure, text: String) {
-    let record = FailureRecord(
-      time: .now(), attempt: 1, failure: failure, mark: nil, fetched: 0, retry: .now())
+    let record = FailureRecord(time: .now(), attempt: 1, failure: failure, mark: nil, fetched: 0, retry: .now())
     let lines = Mutex<[String]>([])
     let printer = EventPrinter(of: "s", isVerbose: false, format: .text, reader: .other) { line in
       lines.withLock { $0.append(line) }

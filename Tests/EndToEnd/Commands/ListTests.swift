@@ -122,8 +122,7 @@ import Testing
     #expect(try await add("--from", list).output == "2 added\n")
     #expect(try text("a") == "http://other/a\n")
     let others = spool.names("new").filter { $0 != "a" }.map { try? text($0) }
-    #expect(
-      Set(others) == Set(["http://h/a", "http://i/a"].map { "url: \($0)\noutput: a~\(Self.mark($0))\n" }))
+    #expect(Set(others) == Set(["http://h/a", "http://i/a"].map { "url: \($0)\noutput: a~\(Self.mark($0))\n" }))
     #expect(try await add("--from", list).output == "0 added, 2 already there\n")
   }
 
@@ -241,8 +240,7 @@ import Testing
     }
     #expect(dropped > 0 && dropped < unique)
     let again = try await add("--from", list)
-    #expect(
-      again.output == "\(unique - dropped) added, \(dropped) already there, 2000 in the list twice\n", "\(again)")
+    #expect(again.output == "\(unique - dropped) added, \(dropped) already there, 2000 in the list twice\n", "\(again)")
     #expect(Set(spool.names("new")) == Set((0..<unique).map { "x-\($0)" }))
     for number in 0..<unique {
       let job = try text("x-\(number)")

@@ -42,8 +42,7 @@ import Testing
   func `a login goes to the server, and is shown nowhere`(options: [String]) async throws {
     let server = try ScriptedServer { request, reply in
       guard request.value("Authorization") != nil else {
-        return try reply.respond(
-          "401 Unauthorized", ["WWW-Authenticate: Basic realm=\"x\""], body: Array("no\n".utf8))
+        return try reply.respond("401 Unauthorized", ["WWW-Authenticate: Basic realm=\"x\""], body: Array("no\n".utf8))
       }
       try reply.respond("200 OK", body: Array("payload\n".utf8))
     }

@@ -53,8 +53,7 @@ import Testing
   func `the server's name is cleaned, written into the job and said`(target: String, name: String) async throws {
     let server = try Self.server()
     let expected = name.replacing("%C3%AF", with: "ï")
-    let result = try await Self.add(
-      spool, "-o", "d/", server.url("/\(target.replacing("%25", with: "%"))"))
+    let result = try await Self.add(spool, "-o", "d/", server.url("/\(target.replacing("%25", with: "%"))"))
     #expect(result.status == .exited(0) && result.output == "\(expected)\n", "\(result)")
     #expect(result.errors.contains("output: d/\(expected) (") && !result.errors.contains("s3cret"), "\(result)")
     let job = try spool.text("new/\(expected)")

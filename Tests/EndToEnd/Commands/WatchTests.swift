@@ -266,8 +266,7 @@ struct WatchTests {
     // Numbers without receipts would be wrong. The program is opened as root: the user may not reach it.
     let script = #"exec 3<"$0"; exec "$1" "$2" "$3" "$4" /proc/self/fd/3 $5 "$6""#
     for command in ["status --metrics", "report -o -"] {
-      let result = try await run(
-        ["/bin/sh", "-c", script, productPath("spoolrun")] + prefix + [command, spool.root])
+      let result = try await run(["/bin/sh", "-c", script, productPath("spoolrun")] + prefix + [command, spool.root])
       #expect(result.status == .exited(74) && result.output == "", "\(result)")
       #expect(result.errors.contains("done/receipt"), "\(result)")
     }

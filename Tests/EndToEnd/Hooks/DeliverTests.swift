@@ -188,8 +188,7 @@ import Testing
   /// A worker that dies while the hook runs has not delivered, whatever the hook does later.
   @Test(arguments: ["kill", "stop", "stop both", "hold", "cancel"])
   func whileItRuns(end: String) async throws {
-    let spool = try spool(
-      "echo $$ >>\"$SPOOLRUN_SPOOL/pids\"; test -e \"$SPOOLRUN_SPOOL/go\" || exec sleep 600")
+    let spool = try spool("echo $$ >>\"$SPOOLRUN_SPOOL/pids\"; test -e \"$SPOOLRUN_SPOOL/go\" || exec sleep 600")
     try spool.drop("a", "url: \(server.url("/x"))\noutput: a\n")
     let worker = try startSpoolrun(["--once", spool.root])
     try await waitUntil("the hook runs") { spool.told("pids").count == 1 }

@@ -63,8 +63,7 @@ import Testing
 
   /// What is no job, and a job with a wrong line, are given up like others. The run ends when the hook has.
   @Test func failedIsToldOfWhatIsRejected() async throws {
-    try spool.install(
-      "failed", "sleep 0.2; env | grep ^SPOOLRUN_ | sort >\"$SPOOLRUN_SPOOL/told-$SPOOLRUN_JOB\"")
+    try spool.install("failed", "sleep 0.2; env | grep ^SPOOLRUN_ | sort >\"$SPOOLRUN_SPOOL/told-$SPOOLRUN_JOB\"")
     try spool.drop("bad", "url: http://127.0.0.1:9/x\nsise: 1\n")
     try #require(mkfifo(spool.path("new/pipe"), 0o600) == 0)
     try #require(mkfifo(spool.path("failed/pipe"), 0o600) == 0)

@@ -67,8 +67,7 @@ struct NoticeExampleTests {
     let (server, spool) = (try server(), try await spool("notify-ntfy", as: "done"))
     try spool.drop("good", "\(server.url("/x"))\n")
     let dead = try DeadPort()
-    let result = try await spoolrun(
-      "--once", spool.root, environment: ["NTFY_URL": "http://127.0.0.1:\(dead.port)/t"])
+    let result = try await spoolrun("--once", spool.root, environment: ["NTFY_URL": "http://127.0.0.1:\(dead.port)/t"])
     #expect(result.status == .exited(0) && result.errors.contains("good: hook-failed: hook=done"), "\(result)")
   }
 

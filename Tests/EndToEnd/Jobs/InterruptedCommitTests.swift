@@ -42,8 +42,7 @@ import Testing
       if play < 5, !scene.server.requests.isEmpty { continue }
       #expect(first.status == .exited(75), "\(first)")
       #expect(scene.spool.places(of: "x") == ["partial/x"] && scene.spool.names("files") == [])
-      #expect(
-        try scene.spool.text("partial/x").contains("code=mismatch-crc32"))
+      #expect(try scene.spool.text("partial/x").contains("code=mismatch-crc32"))
       try await scene.spoolrun("retry", "x")
       try await scene.spool.once(exits: 0)
       #expect(try scene.spool.payload("o") == payload)

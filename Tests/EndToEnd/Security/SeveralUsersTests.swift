@@ -125,8 +125,7 @@ struct SeveralUsersTests {
     try await waitUntil("they hold them") {
       fileStatus(spool.path("new/.held")) != nil && fileStatus(spool.path("new/busy"))?.st_mode == S_IFREG | 0o777
     }
-    #expect(
-      try await scene.shell(alice, "umask 027; echo '\(server.url("/alice"))' >new/alice").status == .exited(0))
+    #expect(try await scene.shell(alice, "umask 027; echo '\(server.url("/alice"))' >new/alice").status == .exited(0))
 
     let run = try scene.start(worker, [program, "-v", "--min-free", "1M", "."])
     // The kernel ends a lease that is in somebody's way after 45 s (fcntl(2), lease-break-time): a slow machine sees
@@ -137,8 +136,7 @@ struct SeveralUsersTests {
       done() == ["alice"] && Set(judged).isSubset(of: spool.names("failed"))
     }
     // It goes on, and takes in what comes.
-    #expect(
-      try await scene.shell(alice, "umask 027; echo '\(server.url("/more"))' >new/more").status == .exited(0))
+    #expect(try await scene.shell(alice, "umask 027; echo '\(server.url("/more"))' >new/more").status == .exited(0))
     try await waitUntil("another honest one is done") { done() == ["alice", "more"] }
     let result = try await run.stop()
     #expect(result.exitStatus == 1, "\(result)")

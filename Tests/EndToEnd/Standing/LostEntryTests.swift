@@ -50,8 +50,7 @@ import Testing
     let failed = spool.names("failed")
     #expect(failed.count == 2)
     // Of a cancelled one, too.
-    let gone = try #require(
-      failed.first { try spool.text("failed/\($0)").contains("/gone") })
+    let gone = try #require(failed.first { try spool.text("failed/\($0)").contains("/gone") })
     #expect(try await spoolrun("cancel", "--spool", spool.root, gone).status == .exited(0))
     server.put(feed(("3", "/3"), ("1", "/old"), ("2", "/gone")))
     #expect(try await check().status == .exited(0) && spool.payloads == ["3"])

@@ -81,8 +81,7 @@ import Testing
     func pause() async throws -> String {
       // After a run that failed there is no ExecStartPost= (systemd.service(5)).
       let script = commands.dropFirst(result == "success" ? 0 : 1).joined(separator: "\n")
-      return try await run(
-        ["/bin/sh", "-c", "SERVICE_RESULT=\(result)\nsleep() { echo \"$1\"; }\n\(script)"]).output
+      return try await run(["/bin/sh", "-c", "SERVICE_RESULT=\(result)\nsleep() { echo \"$1\"; }\n\(script)"]).output
     }
     try scene.spool.write("new/.hidden", [])
     #expect(try await pause() == "1\n")
