@@ -2,6 +2,21 @@ import Glibc
 import TestSupport
 import Testing
 
+extension CommandResult {
+  /// Expects this exit status, and these words in standard error and in standard output.
+  @discardableResult
+  func exits(
+    _ expected: Int32, saying errors: String..., printing output: String = "",
+    sourceLocation: SourceLocation = #_sourceLocation
+  ) -> CommandResult {
+    let isAsExpected =
+      status == .exited(expected) && errors.allSatisfy { self.errors.contains($0) }
+      && (output.isEmpty || self.output.contains(output))
+    #expect(isAsExpected, "not \(expected) \(errors) \(output): \(self)", sourceLocation: sourceLocation)
+    return self
+  }
+}
+
 /// What many tests do with a spool.
 extension TemporarySpool {
   /// Runs what is due.

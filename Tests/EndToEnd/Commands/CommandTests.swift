@@ -17,20 +17,19 @@ import Testing
     let directory = try TemporaryDirectory()
     let path = "\(directory.path)/a b\u{202e}"
     for _ in 1...2 {
-      let result = try await spoolrun("init", path)
-      #expect(result.status == .exited(0), "\(result)")
+      try await spoolrun("init", path).exits(0)
       #expect(
         Set(TestSupport.names(in: path)).isSuperset(of: [
           "tmp", "new", "cur", "partial", "done", "failed", "hold", "files",
         ]))
     }
     #expect((fileStatus(path)?.st_mode ?? 0) & 0o777 == 0o700)
-    #expect(try await spoolrun("--once", path).status == .exited(0))
+    try await spoolrun("--once", path).exits(0)
     // Where to: the argument, the environment, here.
     #expect(
       try await spoolrun("init", environment: ["SPOOLRUN_SPOOL": "\(directory.path)/by-environment"]).status
         == .exited(0))
-    #expect(try await spoolrun("init", directory: directory.path).status == .exited(0))
+    try await spoolrun("init", directory: directory.path).exits(0)
     #expect(Set(TestSupport.names(in: directory.path)).isSuperset(of: ["by-environment", "spool"]))
   }
 
@@ -45,7 +44,7 @@ import Testing
     #expect(result.status == .exited(0) && result.errors == "", "\(result)")
     #expect(result.output == "my job\n")
     #expect(spool.places(of: "my job") == ["new/my job"] && spool.names("tmp") == [])
-    #expect(try await spoolrun("--once", environment: ["SPOOLRUN_SPOOL": spool.root]).status == .exited(0))
+    try await spoolrun("--once", environment: ["SPOOLRUN_SPOOL": spool.root]).exits(0)
     #expect(try spool.payload("sets/x") == Array("payload\n".utf8))
     let request = try #require(server.requests(for: "/a").first)
     #expect(request.value("x-one") == "1" && request.value("x-two") == "a: b")
@@ -62,8 +61,7 @@ import Testing
     (["http://h/x", "--name=-x"], "-x"),
   ])
   func addNames(arguments: [String], name: String) async throws {
-    let result = try await startSpoolrun(["add", "--spool", spool.root] + arguments).result()
-    #expect(result.status == .exited(0), "\(result)")
+    let result = try await startSpoolrun(["add", "--spool", spool.root] + arguments).result().exits(0)
     #expect(result.output == "\(name)\n", "printed as other commands take it")
     #expect(spool.names("new").count == 1)
     let again = try await startSpoolrun(["add", "--spool", spool.root] + arguments).result()
@@ -87,8 +85,8 @@ import Testing
   }
 
   @Test func addNamesTheOptionThatDoesNotExist() async throws {
-    let result = try await spoolrun("add", "--spool", spool.root, "--outpt", "x", "http://h/a")
-    #expect(result.exitStatus == 64 && result.errors.contains("unknown option '--outpt'"), "\(result)")
+    try await spoolrun("add", "--spool", spool.root, "--outpt", "x", "http://h/a")
+      .exits(64, saying: "unknown option '--outpt'")
     #expect(spool.names("new") == [] && spool.names("tmp") == [])
   }
 
@@ -118,8 +116,7 @@ import Testing
     #expect(symlink("sound", spool.path("files/d/link")) == 0 && mkdir(spool.path("files/d/dir"), 0o700) == 0)
     try spool.write("done/by-hand", "https://h/x\n")
 
-    let result = try await spoolrun("verify", "--spool", spool.root)
-    #expect(result.status == .exited(1) && result.errors.contains("verify --refetch"), "\(result)")
+    let result = try await spoolrun("verify", "--spool", spool.root).exits(1, saying: "verify --refetch")
     let lines = result.output.split(separator: "\n")
     #expect(lines.map { $0.prefix { $0 != ":" } } == ["by-hand", "dir", "flipped", "gone", "link", "long", "short"])
     func line(_ name: String) -> Substring { lines.first { $0.hasPrefix("\(name): ") } ?? "" }
@@ -128,43 +125,39 @@ import Testing
     for name in ["gone", "link", "dir"] { #expect(line(name).contains("missing: d/\(name)"), "\(line(name))") }
     #expect(line("by-hand").contains("no receipt"))
 
-    let verbose = try await spoolrun("verify", "-v", "--spool", spool.root, "sound")
-    #expect(verbose.status == .exited(0))
+    let verbose = try await spoolrun("verify", "-v", "--spool", spool.root, "sound").exits(0)
     #expect(verbose.output == "sound: sound: d/sound size=5 crc32=\(hex8(independentCRC32(Array("of /x".utf8))))\n")
-    #expect(try await spoolrun("verify", "--spool", spool.root, "sound", "nonsense").status == .exited(1))
-    #expect(try await spoolrun("verify", "--spool", spool.root, "../new/x").status == .exited(1))
+    try await spoolrun("verify", "--spool", spool.root, "sound", "nonsense").exits(1)
+    try await spoolrun("verify", "--spool", spool.root, "../new/x").exits(1)
   }
 
   /// Names that would steer a terminal are shown escaped, and found again.
   @Test func verifyEscapes() async throws {
     let spool = try await done([("a\u{202e}b\\", "x\u{9b}31m\u{202e}")])
-    let verbose = try await spoolrun("verify", "-v", "--spool", spool.root)
-    #expect(verbose.status == .exited(0), "\(verbose)")
+    let verbose = try await spoolrun("verify", "-v", "--spool", spool.root).exits(0)
     #expect(
       verbose.output.hasPrefix("a\\xe2\\x80\\xaeb\\x5c: sound: x\\xc2\\x9b31m\\xe2\\x80\\xae size=5 "), "\(verbose)")
     #expect(unlink(spool.path("files/x\u{9b}31m\u{202e}")) == 0)
-    let result = try await spoolrun("verify", "--spool", spool.root, "a\u{202e}b\\")
-    #expect(result.status == .exited(1) && result.output.contains("missing: x\\xc2\\x9b31m"), "\(result)")
+    try await spoolrun("verify", "--spool", spool.root, "a\u{202e}b\\").exits(1, printing: "missing: x\\xc2\\x9b31m")
   }
 
   @Test func verifyElsewhere() async throws {
     let server = try simpleServer()
     let root = try TemporaryDirectory()
     try spool.drop("a", "url: \(server.url("/a"))\noutput: d/a\n")
-    #expect(try await spoolrun("--once", "--directory", root.path, spool.root).status == .exited(0))
+    try await spoolrun("--once", "--directory", root.path, spool.root).exits(0)
     #expect(filesBelow(root.path) == ["d/a"] && spool.payloads == [])
     #expect(try spool.lines("done/a").last?["directory"] == root.path)
-    #expect(try await spoolrun("verify", "--spool", spool.root).status == .exited(0))
+    try await spoolrun("verify", "--spool", spool.root).exits(0)
     let moved = try TemporaryDirectory()
     #expect(rename("\(root.path)/d", "\(moved.path)/d") == 0)
-    #expect(try await spoolrun("verify", "--spool", spool.root).status == .exited(1))
-    #expect(try await spoolrun("verify", "--spool", spool.root, "--directory", moved.path).status == .exited(0))
+    try await spoolrun("verify", "--spool", spool.root).exits(1)
+    try await spoolrun("verify", "--spool", spool.root, "--directory", moved.path).exits(0)
     // One output root that is gone hides nothing of the others.
     try spool.drop("b", "url: \(server.url("/a"))\noutput: b\n")
     try await spool.once(exits: 0)
     #expect(rmdir(root.path) == 0)
-    let gone = try await spoolrun("verify", "-v", "--spool", spool.root)
-    #expect(gone.status == .exited(1) && gone.output.contains("a: cannot be checked: "), "\(gone)")
+    let gone = try await spoolrun("verify", "-v", "--spool", spool.root).exits(1, printing: "a: cannot be checked: ")
     #expect(gone.output.contains("b: sound: "), "\(gone)")
   }
 
@@ -188,9 +181,8 @@ import Testing
   }
 
   @Test func helpNamesTheCommands() async throws {
-    let result = try await spoolrun("--help")
-    #expect(result.status == .exited(0))
+    let result = try await spoolrun("--help").exits(0)
     for word in ["init", "add", "verify", "run"] { #expect(result.output.contains("\n  \(word)"), "\(word)") }
-    #expect(try await spoolrun("--version").status == .exited(0))
+    try await spoolrun("--version").exits(0)
   }
 }

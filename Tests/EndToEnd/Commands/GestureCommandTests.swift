@@ -47,13 +47,13 @@ import Testing
     for claim in ["app:host.1.0000000a", "app:1.2.3:host.2.0000000b"] {
       try scene.spool.write("cur/\(claim)", text)
     }
-    #expect(try await scene.spoolrun("cancel", "cur/app:1.2.3").status == .exited(0))
+    try await scene.spoolrun("cancel", "cur/app:1.2.3").exits(0)
     #expect(scene.spool.names("cur") == ["app:host.1.0000000a"])
-    #expect(try await scene.spoolrun("cancel", "cur/app:host.1.0000000a").status == .exited(0))
+    try await scene.spoolrun("cancel", "cur/app:host.1.0000000a").exits(0)
     #expect(scene.spool.names("cur") == [])
     // Whoever put that there, it is shown.
     try scene.spool.write("cur/x:host.\u{301}1.\u{301}t", text)
-    #expect(try await scene.spoolrun("status").status == .exited(0))
+    try await scene.spoolrun("status").exits(0)
   }
 
   /// As `add` and `status` print it in a terminal.
@@ -62,8 +62,7 @@ import Testing
     for name in ["x\u{9B}y", "x\u{9B}yz", "a\\b"] { try scene.spool.write("new/\(name)", text) }
     for shown in ["x\\xc2\\x9by", "a\\x5cb"] {
       #expect(try await scene.spoolrun("status", shown).output.contains(shown))
-      let result = try await scene.spoolrun("cancel", shown)
-      #expect(result.status == .exited(0), "\(result)")
+      try await scene.spoolrun("cancel", shown).exits(0)
     }
     #expect(scene.spool.names("new") == ["x\u{9B}yz"])
   }
@@ -74,7 +73,7 @@ import Testing
     try #require(symlink(scene.spool.root, scene.spool.path("link")) == 0)
     for path in [scene.spool.path("failed/x"), scene.spool.path("link/failed/x"), scene.spool.path("new/../failed/x")] {
       for place in [scene.spool.path("failed/x"), other.spool.path("failed/x")] { try writeFile(place, text) }
-      #expect(try await scene.spoolrun("cancel", other.spool.path("failed/x")).status == .exited(1))
+      try await scene.spoolrun("cancel", other.spool.path("failed/x")).exits(1)
       #expect(try await scene.spoolrun("cancel", path).status == .exited(0), "\(path)")
       #expect(scene.spool.names("failed") == [] && other.spool.names("failed") == ["x"])
     }
@@ -118,15 +117,12 @@ import Testing
   @Test func `what is missing is told, the rest is done`() async throws {
     try scene.spool.drop("a", "https://a.example/x\n")
     try scene.spool.drop("b", "https://a.example/x\n")
-    let result = try await scene.spoolrun("hold", "a", "nowhere", "b")
-    #expect(result.status == .exited(1))
+    let result = try await scene.spoolrun("hold", "a", "nowhere", "b").exits(1)
     #expect(result.errors == "spoolrun: nowhere: no such job\n")
     #expect(scene.spool.names("hold") == ["a", "b"])
-    #expect(try await scene.spoolrun("hold").status == .exited(64))
-    let both = try await scene.spoolrun("hold", "--all", "spool")
-    #expect(both.status == .exited(64) && both.errors.contains("name the spool with --spool"), "\(both)")
-    let flags = try await scene.spoolrun("cancel", "--all", "--failed")
-    #expect(flags.status == .exited(64) && flags.errors.contains("cannot be used together"), "\(flags)")
+    try await scene.spoolrun("hold").exits(64)
+    try await scene.spoolrun("hold", "--all", "spool").exits(64, saying: "name the spool with --spool")
+    try await scene.spoolrun("cancel", "--all", "--failed").exits(64, saying: "cannot be used together")
   }
 
   /// As of a file that its worker could not read.
@@ -138,19 +134,17 @@ import Testing
       "failed: 2026-01-02T03:04:05Z attempt=0 class=permanent code=malformed at=0 reason=\"cannot be read\"\n"
     try scene.spool.write("failed/x.record", record)
     let arguments = command == "url" ? ["url", "x", scene.server.url("/x")] : ["retry", "x"]
-    let result = try await scene.spoolrun(arguments)
-    #expect(result.status == .exited(0), "\(result)")
+    try await scene.spoolrun(arguments).exits(0)
     #expect(scene.spool.names("failed") == [])
     #expect(try await scene.spoolrun("--once", scene.spool.root).status == .exited(0) && scene.isDone("x"))
-    #expect(try await scene.spoolrun("wait", "--all").status == .exited(0))
+    try await scene.spoolrun("wait", "--all").exits(0)
   }
 
   @Test func `a link in partial is no job to retry, and the next one is`() async throws {
     try #require(symlink("nowhere", scene.spool.path("partial/link")) == 0)
     try scene.spool.write("partial/x", "https://a.example/x\n")
     try setModificationTime(scene.spool.path("partial/x"), secondsFromNow: 5000)
-    let result = try await scene.spoolrun("retry", "link", "x")
-    #expect(result.status == .exited(1), "\(result)")
+    let result = try await scene.spoolrun("retry", "link", "x").exits(1)
     #expect(result.errors == "spoolrun: link: nothing to retry: it is partial/link\n")
     let due = try #require(fileStatus(scene.spool.path("partial/x"))).st_mtim.tv_sec
     #expect(due <= time(nil))
@@ -159,11 +153,10 @@ import Testing
 
   @Test func `of two jobs of one name the directory says which`() async throws {
     for place in ["new/x", "failed/x"] { try scene.spool.write(place, "https://a.example/x\n") }
-    let result = try await scene.spoolrun("cancel", "x")
-    #expect(result.status == .exited(1) && result.errors.contains("new/x, failed/x"), "\(result)")
+    try await scene.spoolrun("cancel", "x").exits(1, saying: "new/x, failed/x")
     #expect(try await scene.spoolrun("retry", "x").status == .exited(1), "never replaces the other")
     #expect(scene.spool.places(of: "x") == ["new/x", "failed/x"])
-    #expect(try await scene.spoolrun("cancel", "failed/x").status == .exited(0))
+    try await scene.spoolrun("cancel", "failed/x").exits(0)
     #expect(scene.spool.places(of: "x") == ["new/x"])
   }
 
@@ -178,9 +171,9 @@ import Testing
       #expect(result.status == .exited(1) && result.errors == "spoolrun: data: no such job\n", "\(result)")
     }
     #expect(try await scene.spoolrun("explain", "data").output.hasPrefix("data: done"))
-    #expect(try await scene.spoolrun("wait", "data").status == .exited(0))
+    try await scene.spoolrun("wait", "data").exits(0)
     #expect(scene.spool.places(of: "data~2") == ["failed/data~2"])
-    #expect(try await scene.spoolrun("cancel", "data~").status == .exited(0))
+    try await scene.spoolrun("cancel", "data~").exits(0)
   }
 
   @Test func `names are bytes, and cannot steer a terminal`() async throws {
@@ -215,13 +208,11 @@ import Testing
     mkfifo(scene.spool.path("failed/pipe"), 0o600)
     try scene.spool.write("failed/pipe.record", "failed: 2026-01-02T03:04:05Z attempt=0 code=malformed\n")
     try scene.spool.write("partial/c", "https://a.example/x\n")
-    let result = try await scene.spoolrun("retry", "--failed")
-    #expect(result.status == .exited(0), "\(result)")
+    try await scene.spoolrun("retry", "--failed").exits(0)
     #expect(scene.spool.names("new") == ["a", "b"])
     #expect(
       scene.spool.names("failed") == ["a.part", "pipe", "pipe.record"], "no job, and no job's record, is no retry's")
-    let second = try await scene.spoolrun("cancel", "--all")
-    #expect(second.status == .exited(0), "\(second)")
+    try await scene.spoolrun("cancel", "--all").exits(0)
     #expect(scene.spool.names("new") + scene.spool.names("partial") == [])
     #expect(scene.spool.names("failed") == [])
   }
@@ -239,12 +230,12 @@ import Testing
     // A job that is called like a record.
     try scene.spool.write("failed/job.record", Array("https://a.example/x\n".utf8) + record)
     try scene.spool.write("failed/job", Array("https://a.example/x\n".utf8) + record)
-    #expect(try await scene.spoolrun("cancel", "pipe", "failed/job", long[0]).status == .exited(0))
-    #expect(try await scene.spoolrun("cancel", "directory").status == .exited(1))
+    try await scene.spoolrun("cancel", "pipe", "failed/job", long[0]).exits(0)
+    try await scene.spoolrun("cancel", "directory").exits(1)
     #expect(
       scene.spool.names("failed")
         == ["directory", "directory.record", "job.record", shared, long[1], "other", "other.record"].sorted())
-    #expect(try await scene.spoolrun("cancel", long[1]).status == .exited(0))
+    try await scene.spoolrun("cancel", long[1]).exits(0)
     #expect(!scene.spool.names("failed").contains(shared))
   }
 
@@ -262,12 +253,12 @@ import Testing
   }
 
   @Test func `a job whose name has a dash in front is steered as others are`() async throws {
-    #expect(try await scene.spoolrun("add", "--name=-dash", "https://a.example/x").status == .exited(0))
+    try await scene.spoolrun("add", "--name=-dash", "https://a.example/x").exits(0)
     for (gesture, place) in [("hold", "hold/-dash"), ("release", "new/-dash")] {
-      #expect(try await scene.spoolrun(gesture, "--", "-dash").status == .exited(0))
+      try await scene.spoolrun(gesture, "--", "-dash").exits(0)
       #expect(scene.spool.places(of: "-dash") == [place])
     }
-    #expect(try await scene.spoolrun("cancel", "new/-dash").status == .exited(0))
+    try await scene.spoolrun("cancel", "new/-dash").exits(0)
   }
 
   /// A gesture between the receipt and the move to `done/`; the worker that took the job up again may have died.

@@ -68,13 +68,13 @@ import Testing
     #expect(texts.count { $0.contains("output: x\n") } == 2 && !texts.contains { $0.contains("~") }, "\(texts)")
     let second = try await add("--from", list)
     #expect(second.output == "0 added, 4 already there\n", "\(second)")
-    let again = try await add("--from", file("http://h/a\noutput: x\nroot: r\n\nhttp://h/b\noutput: x\nroot: r\n"))
-    #expect(again.exitStatus == 64 && again.errors.contains("has the output `x`"), "\(again)")
+    try await add("--from", file("http://h/a\noutput: x\nroot: r\n\nhttp://h/b\noutput: x\nroot: r\n"))
+      .exits(64, saying: "has the output `x`")
   }
 
   @Test func `the same URL and output in two ways is refused`() async throws {
-    let result = try await add("--from", file("http://h/a\n\nhttp://h/a\nattempts: 3\n"))
-    #expect(result.exitStatus == 64 && result.errors.contains(":3: an earlier line asks for the same"), "\(result)")
+    try await add("--from", file("http://h/a\n\nhttp://h/a\nattempts: 3\n"))
+      .exits(64, saying: ":3: an earlier line asks for the same")
     #expect(spool.names("new") == [] && spool.names("tmp") == [])
   }
 
@@ -92,7 +92,7 @@ import Testing
     let server = try simpleServer()
     try spool.drop("elsewhere", "\(server.url("/a"))\n")
     try spool.drop("b", "http://other/b\n")
-    #expect(try await spoolrun("hold", "--spool", spool.root, "b").status == .exited(0))
+    try await spoolrun("hold", "--spool", spool.root, "b").exits(0)
     try await spool.once(exits: 0)
     #expect(spool.names("done") == ["elsewhere"])
     let list = try file(
@@ -108,7 +108,7 @@ import Testing
     let server = try simpleServer()
     let list = try file(["a", "b", "c", "d", "404"].map { server.url("/\($0)\n") }.joined())
     #expect(try await add("--from", list).output == "5 added\n")
-    #expect(try await spoolrun("hold", "--spool", spool.root, "c").status == .exited(0))
+    try await spoolrun("hold", "--spool", spool.root, "c").exits(0)
     #expect(try await spoolrun("--once", spool.root).status != .exited(64))
     #expect(spool.names("new") == [] && spool.names("done").count == 3)
     #expect(unlink(spool.path("done/b")) == 0)
@@ -169,8 +169,7 @@ import Testing
   }
 
   @Test func `a list that cannot be opened`() async throws {
-    let result = try await add("--from", "\(directory.path)/none\u{1b}")
-    #expect(result.exitStatus == 66 && result.errors.contains("none\\x1b: No such file"), "\(result)")
+    try await add("--from", "\(directory.path)/none\u{1b}").exits(66, saying: "none\\x1b: No such file")
   }
 
   /// Lists of the programs that make them, by pipe: the digests are those of the files.

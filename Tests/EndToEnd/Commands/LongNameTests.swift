@@ -15,17 +15,14 @@ import Testing
     _ = try await spoolrun("--once", spool.root)
     #expect(spool.names("done") == ["y"])
     for arguments in [[], ["--json"], ["--metrics"], ["--all"]] {
-      let result = try await spoolrun(["status", "--spool", spool.root] + arguments)
-      #expect(result.status == .exited(0), "\(result)")
+      let result = try await spoolrun(["status", "--spool", spool.root] + arguments).exits(0)
       if arguments.isEmpty { #expect(result.output.contains("failed/: 2 failed"), "\(result.output)") }
     }
     for arguments in [["report", "-o", "/dev/null"], ["verify"], ["hold", "--all"], ["clean", "--dry-run"]] {
-      let result = try await spoolrun(arguments + (arguments[0] == "clean" ? [spool.root] : ["--spool", spool.root]))
-      #expect(result.status == .exited(0), "\(result)")
+      try await spoolrun(arguments + (arguments[0] == "clean" ? [spool.root] : ["--spool", spool.root])).exits(0)
     }
     for gesture in ["retry", "cancel"] {
-      let result = try await spoolrun(gesture, "--failed", "--spool", spool.root)
-      #expect(result.status == .exited(0), "\(result)")
+      try await spoolrun(gesture, "--failed", "--spool", spool.root).exits(0)
       if gesture == "retry" { #expect(spool.places(of: "x") == ["new/x"] && spool.names("failed").count == 2) }
     }
     #expect(spool.names("failed") == [])

@@ -151,9 +151,9 @@ import Testing
 
   @Test func `a file that cannot be written is said, and the old one stays`() async throws {
     try fill()
-    let result = try await spoolrun("status", "--textfile", "\(directory.root)/none/x.prom", directory.root)
-    #expect(result.status == .exited(73) && result.errors.contains("x.prom"))
-    #expect(try await spoolrun("status", "--metrics", "--json", directory.root).status == .exited(64))
+    try await spoolrun("status", "--textfile", "\(directory.root)/none/x.prom", directory.root)
+      .exits(73, saying: "x.prom")
+    try await spoolrun("status", "--metrics", "--json", directory.root).exits(64)
   }
 
   @Test func `the dashboard is JSON, and names metrics that exist`() async throws {

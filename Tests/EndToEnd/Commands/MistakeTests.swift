@@ -36,12 +36,10 @@ import Testing
     #expect(
       stranger.status == .exited(64) && stranger.errors.hasPrefix("spoolrun: lst: no such command"), "\(stranger)")
     // A spool may be called so.
-    #expect(try await spoolrun("init", "stauts", directory: directory.path).status == .exited(0))
-    #expect(try await spoolrun("stauts", "--once", directory: directory.path).status == .exited(0))
-    let early = try await spoolrun("-v", "get", "http://h/x", directory: directory.path)
-    #expect(early.status == .exited(64) && early.errors.contains("`spoolrun get -v`"), "\(early)")
-    let url = try await spoolrun("https://us3r:s3cret@h/x?token=1", directory: directory.path)
-    #expect(url.status == .exited(64), "\(url)")
+    try await spoolrun("init", "stauts", directory: directory.path).exits(0)
+    try await spoolrun("stauts", "--once", directory: directory.path).exits(0)
+    try await spoolrun("-v", "get", "http://h/x", directory: directory.path).exits(64, saying: "`spoolrun get -v`")
+    let url = try await spoolrun("https://us3r:s3cret@h/x?token=1", directory: directory.path).exits(64)
     for command in ["get", "add"] { #expect(url.errors.contains("`spoolrun \(command) URL`"), "\(url)") }
     #expect(!url.errors.contains("s3cret") && !url.errors.contains("token"), "\(url)")
   }
@@ -62,7 +60,7 @@ import Testing
       if arguments[0] == "add" { #expect(spool.names("new") == ["a"]) }
     }
     let joined = try TemporarySpool()
-    #expect(try await spoolrun("--spool=\(joined.root)", "add", "http://h/a").status == .exited(0))
+    try await spoolrun("--spool=\(joined.root)", "add", "http://h/a").exits(0)
     #expect(joined.names("new") == ["a"])
   }
 
@@ -97,7 +95,7 @@ import Testing
   @Test(arguments: [["hold"], ["release"], ["retry"], ["cancel"], ["prioritise"], ["verify"], ["url"]])
   func `a spool among names of jobs is told from a job`(command: [String]) async throws {
     let directory = try TemporaryDirectory()
-    #expect(try await spoolrun("init", "spool", directory: directory.path).status == .exited(0))
+    try await spoolrun("init", "spool", directory: directory.path).exits(0)
     try writeFile("\(directory.path)/spool/new/b1", "http://h/b1\n")
     let result = try await spoolrun(
       command + ["spool", command == ["url"] ? "http://h/b2" : "b1"], directory: directory.path)
@@ -113,7 +111,7 @@ import Testing
 
   @Test func `status of what is neither a spool nor a job`() async throws {
     let directory = try TemporaryDirectory()
-    #expect(try await spoolrun("init", "spool", directory: directory.path).status == .exited(0))
+    try await spoolrun("init", "spool", directory: directory.path).exits(0)
     let result = try await spoolrun("status", "nosuchspool", "x", directory: directory.path)
     #expect(
       result.errors == """

@@ -54,9 +54,8 @@ import Testing
   }
 
   @Test func `another password of a user does not make it another file`() async throws {
-    #expect(try await get("-u", "us3r:wr0ng", server.url("/a")).status == .exited(0))
-    let again = try await get("--user=us3r:r1ght", server.url("/a"))
-    #expect(again.status == .exited(0) && again.errors.contains("is there already"), "\(again)")
+    try await get("-u", "us3r:wr0ng", server.url("/a")).exits(0)
+    try await get("--user=us3r:r1ght", server.url("/a")).exits(0, saying: "is there already")
     #expect(server.requests.count == 1)
     let other = try await get("--user=other:r1ght", server.url("/a"))
     #expect(other.status == .exited(1), "this user may have another file there: \(other)")
@@ -69,8 +68,7 @@ import Testing
     let began = ContinuousClock.now
     let result = try await start(["--limit-rate", "500k"] + (0..<5).map { server.url("/\($0)") }).result()
     #expect(result.status == .exited(0) && ContinuousClock.now - began > .seconds(2), "\(result)")
-    let wrong = try await get("--limit-rate", "fast", server.url("/0"))
-    #expect(wrong.exitStatus == 64 && wrong.errors.contains("--limit-rate "), "\(wrong)")
+    try await get("--limit-rate", "fast", server.url("/0")).exits(64, saying: "--limit-rate ")
   }
 
   @Test(.enabled("needs tmux(1)") { try await Need.tmux.isMet() })
@@ -84,17 +82,14 @@ import Testing
   }
 
   @Test func `a proxy is used, and its URL is checked`() async throws {
-    let refused = try await get("--proxy", "here", "http://files.invalid/a")
-    #expect(refused.exitStatus == 64 && refused.errors.contains("--proxy: must be"), "\(refused)")
-    let result = try await get("--proxy", server.url(""), "http://files.invalid/a")
-    #expect(result.status == .exited(0), "\(result)")
+    try await get("--proxy", "here", "http://files.invalid/a").exits(64, saying: "--proxy: must be")
+    try await get("--proxy", server.url(""), "http://files.invalid/a").exits(0)
     #expect(server.requests(for: "http://files.invalid/a").count == 1)
   }
 
   @Test(arguments: [("-o", "-", "`spoolrun get -o FILE URL && tar xzf FILE`"), ("--user", "u", "--netrc")])
   func `what cannot be done is refused`(option: String, value: String, instead: String) async throws {
-    let result = try await get(option, value, "http://127.0.0.1:9/a")
-    #expect(result.exitStatus == 64 && result.errors.contains("see `spoolrun get --help`"), "\(result)")
+    let result = try await get(option, value, "http://127.0.0.1:9/a").exits(64, saying: "see `spoolrun get --help`")
     #expect(result.errors.contains(instead), "\(result)")
   }
 

@@ -81,8 +81,7 @@ import Testing
     try spool.drop("a", "url: \(server.url("/a"))\noutput: x\u{9b}31m\u{202e}y\n")
     try spool.drop("gone", "\(server.url("/404"))\n")
     let command = "'\(try productPath("spoolrun"))' --once '\(spool.root)'"
-    let result = try await runInTerminal(command)
-    #expect(result.status == .exited(1), "\(result)")
+    let result = try await runInTerminal(command).exits(1)
     let path = "\(spool.root)/files/x\\xc2\\x9b31m\\xe2\\x80\\xaey"
     #expect(result.output.contains("a: done: \(path) (8B in "), "\(result)")
     #expect(

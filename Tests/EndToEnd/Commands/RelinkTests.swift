@@ -64,7 +64,7 @@ import Testing
     let (server, spool) = (try FeedServer(podcast(1...2)), try TemporarySpool())
     try spool.order("pod", "url: http://127.0.0.1:1/feed.xml\nevery: 6h\n\(lines)")
     let new = server.url("/list.xml")
-    #expect(try await url(spool, "pod", new).status == .exited(0))
+    try await url(spool, "pod", new).exits(0)
     let text = try spool.text("standing/pod")
     #expect(text == "url: \(new)\n\(pinned)every: 6h\n\(kept)")
     let result = try await spool.once()
@@ -109,8 +109,7 @@ import Testing
     let server = try Self.server(etags: ["/other": "\"2\"", "/plain": ""])
     let spool = try await begun(server, more)
     let before = server.requests.count
-    let changed = try await spoolrun(["url", "--spool", spool.root] + options + ["a", server.url(path)])
-    #expect(changed.status == .exited(0), "\(changed)")
+    try await spoolrun(["url", "--spool", spool.root] + options + ["a", server.url(path)]).exits(0)
     try await spool.once(exits: 0)
     let twin = payload.map { $0 ^ 0xFF }
     let right = ["/twin", "/unsized"].contains(path) ? twin : path == "/longer" ? twin + [1] : payload
@@ -128,8 +127,7 @@ import Testing
   @Test func aWordThatCannotBeChecked() async throws {
     let server = try Self.server(etags: ["/one": ""])
     let spool = try await begun(server)
-    let result = try await url(spool, "--same", "a", server.url("/two"))
-    #expect(result.status == .exited(1) && result.errors.contains("no strong validator"), "\(result)")
+    try await url(spool, "--same", "a", server.url("/two")).exits(1, saying: "no strong validator")
     #expect(spool.places(of: "a") == ["failed/a"])
   }
 

@@ -73,8 +73,7 @@ import Testing
     let server = try Self.server()
     let url = server.url("/private?attachment;filename=k")
     try spool.write("defaults", "netrc: netrc\n")
-    let result = try await Self.add(spool, url)
-    #expect(result.status == .exited(78) && result.errors.contains("line 1: netrc: \(spool.root)/netrc"), "\(result)")
+    try await Self.add(spool, url).exits(78, saying: "line 1: netrc: \(spool.root)/netrc")
     #expect(spool.names("new") == [])
     try spool.write("netrc", "machine 127.0.0.1 login alice password apw\n")
     #expect(try await Self.add(spool, url).output == "k\n")
@@ -84,22 +83,19 @@ import Testing
   @Test(arguments: ["gone", "private?x", ""])
   func `without an answer nothing is dropped`(target: String) async throws {
     let server = try Self.server()
-    let result = try await Self.add(spool, server.url("/\(target)"))
-    #expect(result.status == .exited(1) && result.errors.contains("nothing was dropped"), "\(result)")
+    try await Self.add(spool, server.url("/\(target)")).exits(1, saying: "nothing was dropped")
     #expect(spool.names("new") == [])
   }
 
   @Test func `a server is not asked by a scheme that the spool refuses`() async throws {
     let server = try Self.server()
     try spool.write("protocols", "https\n")
-    let result = try await Self.add(spool, server.url("/plain.bin"))
-    #expect(result.status == .exited(64) && result.errors.contains("the scheme http is not enabled"), "\(result)")
+    try await Self.add(spool, server.url("/plain.bin")).exits(64, saying: "the scheme http is not enabled")
     #expect(server.requests.isEmpty && spool.names("new") == [])
   }
 
   @Test func `-o FILE and --remote-name contradict each other`() async throws {
-    let result = try await Self.add(spool, "-o", "x", "http://h/a")
-    #expect(result.status == .exited(64) && result.errors.contains("--output DIR/"), "\(result)")
+    try await Self.add(spool, "-o", "x", "http://h/a").exits(64, saying: "--output DIR/")
   }
 
   // MARK: output: dir/

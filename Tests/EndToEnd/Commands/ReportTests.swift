@@ -54,10 +54,9 @@ import Testing
       try await spoolrun("report", "--spool", scene.spool.root, directory: directory.path)
     }
     let page = "\(directory.path)/report.html"
-    for _ in 0..<2 { #expect(try await report().status == .exited(0)) }
+    for _ in 0..<2 { try await report().exits(0) }
     try writeFile(page, "mine")
-    let result = try await report()
-    #expect(result.status == .exited(73) && result.errors.contains("no report"), "\(result)")
+    try await report().exits(73, saying: "no report")
     #expect(try readFile(page) == Array("mine".utf8))
   }
 
@@ -66,8 +65,7 @@ import Testing
       let result = try await scene.spoolrun("report", "--since", since)
       #expect(result.status == .exited(64) && result.errors.contains("--since"), "\(since): \(result)")
     }
-    let result = try await scene.spoolrun("report", "-o", "\(scene.tools)/none/page.html")
-    #expect(result.status == .exited(73) && result.errors.contains("page.html"), "\(result)")
+    try await scene.spoolrun("report", "-o", "\(scene.tools)/none/page.html").exits(73, saying: "page.html")
   }
 
   @Test(
@@ -76,7 +74,7 @@ import Testing
   func `a browser shows it at any width, and runs nothing of it`(width: Int) async throws {
     try await fill()
     let page = "\(scene.tools)/page.html"
-    #expect(try await scene.spoolrun("report", "-o", page).status == .exited(0))
+    try await scene.spoolrun("report", "-o", page).exits(0)
     try await show(
       page,
       with: """
@@ -96,8 +94,8 @@ import Testing
   func `axe finds nothing in it that some people cannot read`(isDark: Bool, option: String) async throws {
     try await fill()
     let page = "\(scene.tools)/page.html"
-    #expect(try await scene.spoolrun("report", "-o", page).status == .exited(0))
-    #expect(try await run(["/bin/sh", "-euc", Need.axe.trial], directory: scene.tools).status == .exited(0))
+    try await scene.spoolrun("report", "-o", page).exits(0)
+    try await run(["/bin/sh", "-euc", Need.axe.trial], directory: scene.tools).exits(0)
     try await show(
       page,
       with: """

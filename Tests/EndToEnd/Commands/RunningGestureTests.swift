@@ -17,14 +17,14 @@ import Testing
     let result = try await scene.withWorker { _ in
       try scene.spool.drop("big", "url: \(scene.server.url("/slow"))\noutput: o\n\(patient)")
       try await scene.waitForHalf("big")
-      #expect(try await scene.shell(gesture).status == .exited(0))
+      try await scene.shell(gesture).exits(0)
       // The worker's last line tells that it has let go.
       try await waitUntil("the worker lets go", timeout: Self.soon) {
         try scene.spool.lines("hold/big").last?.key == "interrupted"
       }
       #expect(scene.spool.places(of: "big") == ["hold/big"])
       #expect(scene.length("big") == payload.count / 2)
-      #expect(try await scene.spoolrun("release", "big").status == .exited(0))
+      try await scene.spoolrun("release", "big").exits(0)
       try await waitUntil("done") { scene.exists("done/big") }
     }
     #expect(result.status == .exited(0), "\(result)")
@@ -38,7 +38,7 @@ import Testing
     let result = try await scene.withWorker { _ in
       try scene.spool.drop("big", "\(scene.server.url("/slow"))\n\(patient)")
       try await scene.waitForHalf("big")
-      #expect(try await scene.shell(gesture).status == .exited(0))
+      try await scene.shell(gesture).exits(0)
       try await waitUntil("the data is gone", timeout: Self.soon) { scene.length("big") == nil }
     }
     #expect(result.status == .exited(0), "\(result)")
@@ -51,7 +51,7 @@ import Testing
     let result = try await scene.withWorker("--rescan", "1h") { _ in
       try scene.spool.drop("big", "url: \(scene.server.url("/slow"))\noutput: first\n")
       try await scene.waitForHalf("big")
-      #expect(try await scene.shell("rm cur/big:*").status == .exited(0))
+      try await scene.shell("rm cur/big:*").exits(0)
       try scene.spool.drop("big", "url: \(scene.server.url("/fast"))\noutput: second\n")
       try await waitUntil("done") { scene.isDone("big") }
     }
@@ -69,7 +69,7 @@ import Testing
       try await scene.spoolrun("hold", "big")
       try await waitUntil("the worker lets go") { try scene.spool.lines("hold/big").last?.key == "interrupted" }
       // As an editor does that saves by rename.
-      #expect(try await scene.shell("sed -i 's/slow?expires=1/fast?expires=2/' hold/big").status == .exited(0))
+      try await scene.shell("sed -i 's/slow?expires=1/fast?expires=2/' hold/big").exits(0)
       try await scene.spoolrun("release", "big")
       try await waitUntil("done") { scene.exists("done/big") }
     }
@@ -89,8 +89,7 @@ import Testing
       for name in names { try scene.spool.drop(name, "url: \(scene.server.url("/fast"))\noutput: \(name)\n") }
       for _ in 1...6 {
         for gesture in ["hold", "release"] {
-          let result = try await scene.spoolrun(gesture, "--all")
-          #expect(result.status == .exited(0), "\(result)")
+          try await scene.spoolrun(gesture, "--all").exits(0)
         }
       }
       try await waitUntil("all are done") { scene.spool.names("done").count == names.count }
@@ -109,8 +108,7 @@ import Testing
         for number in 1...20 {
           try scene.spool.drop("job\(number)", "url: \(scene.server.url("/fast"))\noutput: \(round)/\(number)\n")
         }
-        let result = try await scene.spoolrun("cancel", "--all")
-        #expect(result.status == .exited(0), "\(result)")
+        try await scene.spoolrun("cancel", "--all").exits(0)
       }
       try await waitUntil("the worker lets go") { scene.spool.names("cur") == [] && scene.spool.names("partial") == [] }
       #expect(!worker.isFinished)

@@ -86,7 +86,7 @@ struct SayingTests {
   @Test func `files that are there already are counted in one line`() async throws {
     let server = try simpleServer()
     let urls = (1...30).map { server.url("/f\($0)") }
-    #expect(try await start(["-q"] + urls).result().status == .exited(0))
+    try await start(["-q"] + urls).result().exits(0)
     let again = try await start(urls).result()
     #expect(again.errors == "spoolrun: 30 files are there already, and are what their receipts say; -v names them\n")
     #expect(try await start(["-v"] + urls).result().errors.contains("f7: is there already"))

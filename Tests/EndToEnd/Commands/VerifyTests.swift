@@ -29,13 +29,11 @@ import Testing
     for number in stride(from: 0, to: 60, by: 3) {
       try scene.spool.write("files/d/\(number)", "rotten")
     }
-    let result = try await scene.spoolrun(["verify", "-v"] + options)
-    #expect(result.status == .exited(1) && result.errors.contains("`spoolrun verify --refetch`"), "\(result)")
+    let result = try await scene.spoolrun(["verify", "-v"] + options).exits(1, saying: "`spoolrun verify --refetch`")
     let lines = result.output.split(separator: "\n")
     #expect(lines.map { String($0.prefix { $0 != ":" }) } == (0..<60).map { "job-\($0)" }.sorted())
     #expect(lines.count { $0.contains(": changed: d/") } == 20 && lines.count { $0.contains(": sound: d/") } == 40)
-    let refused = try await scene.spoolrun("verify", "-j0")
-    #expect(refused.status == .exited(64) && refused.errors.contains("from 1 to 1000"), "\(refused)")
+    try await scene.spoolrun("verify", "-j0").exits(64, saying: "from 1 to 1000")
   }
 
   @Test func `a receipt that leaves done after it was listed is not called sound unseen`() async throws {
@@ -109,8 +107,7 @@ import Testing
   func listsForRhash(options: String) async throws {
     let scene = try await done(Self.outputs.filter { !$0.contains("\\") })
     let line = "\"$spoolrun\" verify --spool \"$PWD\" --sums \(options) >sums && cd files && rhash -c ../sums"
-    let result = try await scene.shell(line)
-    #expect(result.status == .exited(0), "\(result)")
+    try await scene.shell(line).exits(0)
   }
 
   @Test func aReceiptWithoutTheDigestIsNamed() async throws {
@@ -120,8 +117,7 @@ import Testing
     try writeFile(path, receipt.replacing(/\ sha256=\S+/, with: ""))
     // Nothing is read.
     #expect(unlink(scene.spool.path("files/c")) == 0)
-    let result = try await scene.spoolrun("verify", "--sums", "sha256")
-    #expect(result.status == .exited(1), "\(result)")
+    let result = try await scene.spoolrun("verify", "--sums", "sha256").exits(1)
     #expect(result.errors == "spoolrun: job-1: its receipt has no sha256\n")
     #expect(result.output.split(separator: "\n").map { $0.suffix(3) } == ["  a", "  c"])
     let one = try await scene.spoolrun("verify", "--sums", "sha256", "done/job-0", "nonsense")
@@ -134,7 +130,7 @@ import Testing
     let scene = try await done(["a"], digests: "md5")
     let root = try TemporaryDirectory()
     try scene.spool.drop("job-1", "\(scene.server.url("/1"))\noutput: d/b\ndigests: md5\n")
-    #expect(try await scene.spoolrun("--once", "-d", root.path).status == .exited(0))
+    try await scene.spoolrun("--once", "-d", root.path).exits(0)
     func paths(_ options: String...) async throws -> [Substring] {
       try await scene.spoolrun(["verify", "--sums", "md5"] + options).output.split(separator: "\n").map {
         $0.dropFirst(34)
@@ -147,7 +143,7 @@ import Testing
   @Test(arguments: [["--tag"], ["--sums", "sha224"], ["--sums"]])
   func refused(options: [String]) async throws {
     let scene = try Scene.echoing()
-    #expect(try await scene.spoolrun(["verify"] + options).status == .exited(64))
+    try await scene.spoolrun(["verify"] + options).exits(64)
   }
 
   /// A terminal gets no bytes that control it; a file gets the name as it is.

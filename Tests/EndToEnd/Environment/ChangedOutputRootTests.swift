@@ -32,8 +32,7 @@ import Testing
     try #require(mkdir(root, 0o700) == 0)
     try await waitUntilDone("b")
     #expect(try readFile("\(root)/b") == Self.body && names(in: root + "-old") == ["a"])
-    let result = try await worker.stop()
-    #expect(result.status == .exited(0), "\(result)")
+    try await worker.stop().exits(0)
     #expect(try !spool.lines("done/b").contains { $0.key == "failed" })
   }
 
@@ -52,11 +51,11 @@ import Testing
       #expect(spool.names("partial") == ["a", "a.part"])
       #expect(try !spool.lines("partial/a").contains { $0.key == "failed" || $0.key == "done" })
       try #require(rename(root + "-old", root) == 0)
-      #expect(try await spoolrun("--once", "-d", root, spool.root).status == .exited(0))
+      try await spoolrun("--once", "-d", root, spool.root).exits(0)
     }
     #expect(spool.places(of: "a") == ["done/a"], "\(result)")
     #expect(try readFile("\(root)/a") == Self.body && server.requests.count == 1)
-    #expect(try await spoolrun("verify", "--spool", spool.root).status == .exited(0))
+    try await spoolrun("verify", "--spool", spool.root).exits(0)
   }
 
   @Test(.enabled("needs root and a mount namespace") { try await Need.mounts.isMet() })
@@ -100,7 +99,7 @@ import Testing
       try spool.makeDue("a")
     }
     #expect(server.requests.isEmpty)
-    #expect(try await spoolrun("--once", "-d", root, spool.root).status == .exited(0))
+    try await spoolrun("--once", "-d", root, spool.root).exits(0)
     #expect(try readFile("\(root)/\(output)") == Self.body)
   }
 
@@ -118,7 +117,7 @@ import Testing
     #expect(try spool.lastFailure("partial/a")["burned"] == "no")
     try spool.install("verify", "true")
     try spool.makeDue("a")
-    #expect(try await spoolrun("--once", "-d", root, spool.root).status == .exited(0))
+    try await spoolrun("--once", "-d", root, spool.root).exits(0)
     #expect(try readFile("\(root)/a") == Self.body && server.requests.count == 1)
   }
 
@@ -129,8 +128,7 @@ import Testing
     try #require(symlink("spool/new", spool.root + "/../link") == 0)
     try drop("a")
     for mode in ["--once", "-v"] {
-      let result = try await spoolrun(mode, "-d", spool.path(place), spool.root)
-      #expect(result.status == .exited(78) && result.errors.contains("the output directory"), "\(result)")
+      try await spoolrun(mode, "-d", spool.path(place), spool.root).exits(78, saying: "the output directory")
     }
     #expect(spool.places(of: "a") == ["new/a"] && server.requests.isEmpty)
   }
@@ -147,8 +145,7 @@ import Testing
   func `one in files or beside the spool is none of these`(_ place: String) async throws {
     if place != "files" { try #require(mkdir(spool.path(place), 0o700) == 0) }
     try drop("a")
-    let result = try await spoolrun("--once", "-d", spool.path(place), spool.root)
-    #expect(result.status == .exited(0), "\(result)")
+    try await spoolrun("--once", "-d", spool.path(place), spool.root).exits(0)
     #expect(try readFile(spool.path("\(place)/a")) == Self.body)
   }
 

@@ -21,8 +21,7 @@ struct EnvironmentTests {
     try spool.drop("address", "url: http://192.0.2.1/a\nattempts: 1\n")
     try spool.drop("name", "url: http://host.invalid/a\nattempts: 1\noutput: b\n")
     for _ in 1...3 {
-      let result = try await spoolrun("--once", spool.root, prefix: noNetwork)
-      #expect(result.status == .exited(75), "\(result)")
+      let result = try await spoolrun("--once", spool.root, prefix: noNetwork).exits(75)
       #expect(result.errors.split(separator: "\n").count == 1, "one line: \(result.errors)")
       for job in ["address", "name"] {
         #expect(spool.places(of: job) == ["partial/\(job)"])
@@ -56,8 +55,7 @@ struct EnvironmentTests {
       fcntl.ioctl(socket.socket(), 0x8914, struct.pack("16sh14x", b"lo", 1))
       os.execv(sys.argv[1], sys.argv[1:])
       """
-    let result = try await spoolrun("--once", spool.root, prefix: noNetwork + ["/usr/bin/python3", "-c", up])
-    #expect(result.status == .exited(75), "\(result)")
+    try await spoolrun("--once", spool.root, prefix: noNetwork + ["/usr/bin/python3", "-c", up]).exits(75)
     #expect(try spool.lastFailure("partial/a")["code"] == "connect")
   }
 
@@ -99,8 +97,7 @@ struct EnvironmentTests {
       """
     let directory = try TemporaryDirectory()
     #expect(mkdir("\(directory.path)/small", 0o700) == 0)
-    let result = try await mounted(script, [try productPath("spoolrun"), spool.root, directory.path])
-    #expect(result.status == .exited(0), "\(result)")
+    let result = try await mounted(script, [try productPath("spoolrun"), spool.root, directory.path]).exits(0)
     #expect(result.output == "75\n75\n", "\(result)")
     for round in 1...2 {
       let text = try readText("\(directory.path)/after-\(round)/partial/a")
@@ -142,8 +139,7 @@ struct EnvironmentTests {
       """
     let directory = try TemporaryDirectory()
     #expect(mkdir("\(directory.path)/small", 0o700) == 0)
-    let result = try await mounted(script, [try productPath("spoolrun"), spool.root, directory.path])
-    #expect(result.status == .exited(0), "\(result)")
+    let result = try await mounted(script, [try productPath("spoolrun"), spool.root, directory.path]).exits(0)
     let lines = result.output.split(separator: "\n")
     #expect(["73", "74", "75"].contains(lines.first) && lines.last == "payload", "\(result)")
   }
@@ -158,13 +154,12 @@ struct EnvironmentTests {
       exec "$0" --once "$1"
       """
     let program = try productPath("spoolrun")
-    #expect(try await mounted(script, [program, spool.root]).status == .exited(0))
+    try await mounted(script, [program, spool.root]).exits(0)
 
     try spool.drop("a", "\(server.url("/a"))\n")
     if state == "partial" { try spool.move("new/a", "partial/a") }
     try setModificationTime(spool.path("\(state)/a"), secondsFromNow: -100_000)
-    let result = try await mounted(script, [program, spool.root])
-    #expect(result.exitStatus == 74, "\(result)")
+    let result = try await mounted(script, [program, spool.root]).exits(74)
     #expect(result.errors.contains("Read-only file system") && result.errors.contains(spool.root), "\(result)")
     #expect(spool.places(of: "a") == ["\(state)/a"] && server.requests.isEmpty)
     let add = try await mounted(

@@ -123,8 +123,8 @@ struct LoginTests {
     try spool.write("defaults", "timeout: 5s\nnetrc: yes\n")
     try spool.drop("a", "http://127.0.0.1:9/a\n")
     let home = try TemporaryDirectory()
-    let result = try await spoolrun("--once", spool.root, environment: ["HOME": home.path])
-    #expect(result.exitStatus == 78 && result.errors.contains("line 2: netrc: \(home.path)/.netrc"), "\(result)")
+    try await spoolrun("--once", spool.root, environment: ["HOME": home.path])
+      .exits(78, saying: "line 2: netrc: \(home.path)/.netrc")
     #expect(spool.places(of: "a") == ["new/a"])
   }
 

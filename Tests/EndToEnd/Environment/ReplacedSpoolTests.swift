@@ -19,7 +19,7 @@ import Testing
   }
 
   private func make() async throws {
-    #expect(try await spoolrun("init", spool.root).status == .exited(0))
+    try await spoolrun("init", spool.root).exits(0)
   }
 
   @Test(arguments: ["rm -rf", "mv"])
@@ -34,8 +34,7 @@ import Testing
       #expect(spool.names("done") == [name] && spool.payloads == [name])
       #expect(try readFile(spool.path("protocols")) == Array("http,sftp\n".utf8), "for whoever adds to it")
     }
-    let result = try await worker.stop()
-    #expect(result.status == .exited(0), "\(result)")
+    let result = try await worker.stop().exits(0)
     #expect(result.errors.split(separator: "spool-replaced").count == 3, "\(result)")
   }
 
@@ -51,9 +50,9 @@ import Testing
     try await make()
     try await run("b", worker)
     #expect(names(in: "\(old)/partial").sorted() == ["slow", "slow.part"] && names(in: "\(old)/cur") == [])
-    #expect(try await worker.stop().status == .exited(0))
+    try await worker.stop().exits(0)
     gate.open()
-    #expect(try await spoolrun("--once", old).status == .exited(0))
+    try await spoolrun("--once", old).exits(0)
     #expect(try readFile("\(old)/files/a") == halfwayBody)
   }
 

@@ -12,8 +12,7 @@ import Testing
     let worker = try startSpoolrun([spool.root], prefix: ["/bin/sh", "-c", "exec 2>'\(log)' \"$@\"", "sh"])
     defer { worker.send(signal: SIGKILL) }
     func allow(_ files: Int) async throws {
-      let result = try await run(["/usr/bin/prlimit", "--pid", "\(worker.processID)", "--nofile=\(files):1000"])
-      #expect(result.status == .exited(0), "\(result)")
+      try await run(["/usr/bin/prlimit", "--pid", "\(worker.processID)", "--nofile=\(files):1000"]).exits(0)
     }
     try spool.drop("a", "\(server.url("/a"))\n")
     try await waitUntil("it is done") { spool.places(of: "a") == ["done/a"] }

@@ -60,8 +60,7 @@ import Testing
     let spool = try await spool(server)
     if isTaken { try spool.write("take", []) }
     try spool.drop("b", "url: \(server.url("/other"))\noutput: o\n")
-    let first = try await spoolrun("--once", "-v", spool.root)
-    #expect(first.status == .exited(75) && first.errors.contains("waits-for-output job=b output=o other=a"), "\(first)")
+    try await spoolrun("--once", "-v", spool.root).exits(75, saying: "waits-for-output job=b output=o other=a")
     #expect(spool.places(of: "b") == ["partial/b"] && server.requests.count == 1)
     #expect(try spool.lines("partial/b").filter { $0.key == "interrupted" }.count == 1)
     let table = try await spoolrun("status", spool.root).output

@@ -25,8 +25,7 @@ import Testing
       try spool.write("partial/\(name)", "\(server.url("/\(name)"))\n")
       try setModificationTime(spool.path("partial/\(name)"), to: now + ahead)
     }
-    let result = try await run(mount.path, minutes: minutes)
-    #expect(result.exitStatus == 75, "\(result)")
+    try await run(mount.path, minutes: minutes).exits(75)
     #expect(spool.places(of: "due") == ["done/due"])
     #expect(spool.places(of: "later") == ["partial/later"])
     // The first delay is 48 to 72 s.

@@ -54,8 +54,7 @@ import Testing
     #expect(mounted.status == .exited(0), "\(mounted)")
     defer { try? killServer(of: spool) }
     try await waitUntil("they are done") { spool.places(of: "a") == ["done/a"] && spool.places(of: "b") == ["done/b"] }
-    let result = try await worker.stop()
-    #expect(result.status == .exited(0), "\(result)")
+    try await worker.stop().exits(0)
     let text = try readText(log)
     let events = text.split(separator: "\n").compactMap { $0.split(separator: " ").dropFirst().first }
     #expect(events == ["spool-missing:", "spool-replaced:"], "\(text)")
@@ -72,8 +71,7 @@ import Testing
     defer { worker.send(signal: SIGKILL) }
     try await waitUntil("half of it is there") { spool.length("partial/a.part") == halfwayBody.count / 2 }
     try killServer(of: spool)
-    let result = try await worker.result()
-    #expect(result.status == .exited(75), "\(result)")
+    let result = try await worker.result().exits(75)
     // The output root is in the same mount, and may be missed first.
     let problems = result.errors.split(separator: "\n").filter { !$0.contains(" output-missing: ") }
     #expect(problems.count == 1, "\(result)")

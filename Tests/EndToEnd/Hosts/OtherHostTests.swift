@@ -28,8 +28,7 @@ import Testing
       try spool.move(claim, "cur/a:elsewhere.1.0000000a")
       event = "taken-over"
     }
-    let result = try await worker.result()
-    #expect(result.status == .exited(0), "\(result)")
+    let result = try await worker.result().exits(0)
     let events = ["cancelled", "held", "taken-over"].filter { result.errors.contains(" \($0) job=a") }
     #expect(events == [event], "\(result)")
     #expect(spool.length("partial/a.part") == (gesture == .remove ? -1 : halfwayBody.count / 2))

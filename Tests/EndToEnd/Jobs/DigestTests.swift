@@ -85,8 +85,8 @@ import Testing
     #expect(added.status == .exited(0), "\(added)")
     try await scene.spool.once(exits: 0)
     #expect(try verified(scene.spool)["sha256"] == sum)
-    let refused = try await scene.spoolrun("add", "--sha256", sum + "0", scene.server.url("/a"))
-    #expect(refused.status == .exited(64) && refused.errors.contains("64 hexadecimal digits"), "\(refused)")
+    try await scene.spoolrun("add", "--sha256", sum + "0", scene.server.url("/a"))
+      .exits(64, saying: "64 hexadecimal digits")
   }
 
   @Test func digestsThatNobodyDeclared() async throws {
@@ -107,13 +107,11 @@ import Testing
     try scene.spool.drop("a", "\(scene.server.url("/a"))\ndigests: sha256\n")
     try await scene.spool.once(exits: 0)
     let sum = try await digest("sha256", payload)
-    let sound = try await scene.spoolrun("verify", "-v")
-    #expect(sound.status == .exited(0) && sound.output.contains("sha256=\(sum)"), "\(sound)")
+    try await scene.spoolrun("verify", "-v").exits(0, printing: "sha256=\(sum)")
     let receipt = try scene.spool.text("done/a")
     let wrong = try await digest("sha256", [1])
     try scene.spool.write("done/a", receipt.replacing(sum, with: wrong))
-    let changed = try await scene.spoolrun("verify")
-    #expect(changed.status == .exited(1), "\(changed)")
+    let changed = try await scene.spoolrun("verify").exits(1)
     #expect(changed.output.contains("expected sha256 \(wrong), found \(sum)"), "\(changed)")
   }
 
@@ -210,7 +208,7 @@ import Testing
   @Test func carriedOnFromAStop() async throws {
     let sum = try await digest("sha1", halfwayBody)
     let (spool, server, worker, gate) = try await startHalfway("sha1: \(sum)\n")
-    #expect(try await worker.stop().status == .exited(75))
+    try await worker.stop().exits(75)
     gate.open()
     let line = try #require(try spool.lines("partial/a").last { $0.key == "interrupted" })
     #expect(line["states"]?.hasPrefix("sha1/1:") == true)

@@ -46,21 +46,20 @@ import Testing
   func `on another file system as well`() async throws {
     let root = try TemporaryDirectory(in: TemporaryDirectory.otherFileSystem)
     try spool.drop("a", "url: \(server.url("/a"))\noutput: d/a\nmode: 664\n")
-    #expect(try await spoolrun("--once", "--directory", root.path, spool.root).status == .exited(0))
+    try await spoolrun("--once", "--directory", root.path, spool.root).exits(0)
     #expect(permissions("\(root.path)/d/a") == 0o664 && permissions("\(root.path)/d") == 0o775)
   }
 
   @Test(arguments: ["644", "0755", "600", "775"])
   func `these are permissions of a payload`(text: String) async throws {
-    let result = try await spoolrun("add", "--spool", spool.root, "--mode", text, "https://h/a")
-    #expect(result.status == .exited(0), "\(result)")
+    try await spoolrun("add", "--spool", spool.root, "--mode", text, "https://h/a").exits(0)
   }
 
   /// The owner may always read and write; nobody else writes, and there is no set-user-ID.
   @Test(arguments: ["4755", "666", "777", "244", "044", "444", "64", "06444", "u+r", "688", "-644"])
   func `these are not`(text: String) async throws {
-    let result = try await spoolrun("add", "--spool", spool.root, "--mode=\(text)", "https://h/a")
-    #expect(result.status == .exited(64) && result.errors.contains("mode: must be permissions in octal"), "\(result)")
+    try await spoolrun("add", "--spool", spool.root, "--mode=\(text)", "https://h/a")
+      .exits(64, saying: "mode: must be permissions in octal")
     try spool.drop("a", "url: https://h/a\nmode: \(text)\n")
     try await spool.once(exits: 1)
     #expect(try spool.lastFailure("failed/a")["code"] == "malformed")

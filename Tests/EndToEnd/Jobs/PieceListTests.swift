@@ -32,8 +32,7 @@ import Testing
     let list = "\(scene.spool.root)/../a.pieces"
     try writeFile(list, printed.output)
 
-    let added = try await scene.spoolrun("add", "--pieces", list, server.url("/flipped"))
-    #expect(added.status == .exited(0), "\(added)")
+    try await scene.spoolrun("add", "--pieces", list, server.url("/flipped")).exits(0)
     let name = try #require(scene.spool.names("pieces").first)
     #expect(try readFile(scene.spool.path("pieces/\(name)")) == Array(printed.output.utf8))
     let text = try scene.spool.text("new/flipped")
@@ -46,11 +45,10 @@ import Testing
     let rotten = try await scene.spoolrun("verify", "--pieces", "a")
     #expect(rotten.status == .exited(1) && rotten.output == "" && rotten.errors.contains("changed"), "\(rotten)")
     for wrong in [["--pieces"], ["--pieces", "a", "b"], ["--pieces", "--sums", "sha256", "a"]] {
-      #expect(try await scene.spoolrun(["verify"] + wrong).status == .exited(64))
+      try await scene.spoolrun(["verify"] + wrong).exits(64)
     }
     for wrong in ["/dev/null", "\(scene.spool.root)/none", "sha256 1M 00"] {
-      let refused = try await scene.spoolrun("add", "--pieces", wrong, server.url("/b"))
-      #expect(refused.status == .exited(64) && refused.errors.contains("--pieces"), "\(refused)")
+      try await scene.spoolrun("add", "--pieces", wrong, server.url("/b")).exits(64, saying: "--pieces")
     }
   }
 
@@ -85,8 +83,7 @@ import Testing
 
     // As many as the size needs.
     try writeFile(list, text.replacing("<hash piece=\"2\">\(Array(hashes)[2])</hash>", with: ""))
-    let refused = try await scene.spoolrun("add", "--from", list)
-    #expect(refused.status == .exited(64) && refused.errors.contains("pieces: 2 of 1048576"), "\(refused)")
+    try await scene.spoolrun("add", "--from", list).exits(64, saying: "pieces: 2 of 1048576")
   }
 
   @Test func `clean removes a list that nobody needs any more`() async throws {
@@ -95,7 +92,7 @@ import Testing
     for (name, number) in [("a", 1), ("b", 2)] {
       let list = "\(scene.spool.root)/../\(name).pieces"
       try writeFile(list, "pieces: sha256 \(number)M\n\(digest)\n")
-      #expect(try await scene.spoolrun("add", "--pieces", list, server.url("/\(name)")).status == .exited(0))
+      try await scene.spoolrun("add", "--pieces", list, server.url("/\(name)")).exits(0)
     }
     let lists = scene.spool.names("pieces")
     unlink(scene.spool.path("new/b"))

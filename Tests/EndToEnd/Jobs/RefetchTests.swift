@@ -36,17 +36,14 @@ import Testing
     var damaged = Self.bytes
     damaged[2 * Self.piece + 5] ^= 8
     try writeFile(path, damaged)
-    let plain = try await scene.spoolrun("verify")
-    #expect(plain.status == .exited(1) && plain.errors.contains("verify --refetch"), "\(plain)")
+    try await scene.spoolrun("verify").exits(1, saying: "verify --refetch")
     let before = server.requests.count
 
-    let result = try await scene.spoolrun("verify", "--refetch")
-    #expect(result.status == .exited(1) && result.output.contains("in new now"), "\(result)")
+    try await scene.spoolrun("verify", "--refetch").exits(1, printing: "in new now")
     #expect(scene.spool.places(of: "a") == ["new/a"])
     #expect(try readFile(path) == damaged, "until the new bytes are verified")
     let inode = fileStatus(path)?.st_ino
-    let run = try await scene.spoolrun("--once", "-v")
-    #expect(run.status == .exited(0), "\(run)")
+    let run = try await scene.spoolrun("--once", "-v").exits(0)
     #expect(try readFile(path) == Self.bytes && fileStatus(path)?.st_ino != inode, "\(run)")
     let asked = server.requests.dropFirst(before)
     if withPieces {
@@ -67,8 +64,8 @@ import Testing
     var damaged = Self.bytes
     damaged[2 * Self.piece + 5] ^= 8
     try scene.spool.write("files/a", damaged)
-    #expect(try await scene.spoolrun("verify", "--refetch").status == .exited(1))
-    #expect(try await scene.spoolrun("url", "a", server.url("/a")).status == .exited(0))
+    try await scene.spoolrun("verify", "--refetch").exits(1)
+    try await scene.spoolrun("url", "a", server.url("/a")).exits(0)
     try await scene.spool.once(exits: 75)
     #expect(try scene.spool.lastFailure("partial/a")["at"] == "\(2 * Self.piece)")
     try scene.spool.makeDue("a")
@@ -86,8 +83,7 @@ import Testing
     #expect(result.output.contains("a: done, and its file is sound"), "\(result)")
     for damage in [nil, Self.bytes.map { $0 ^ 1 }] {
       if let damage { try writeFile(path, damage) } else { unlink(path) }
-      result = try await scene.spoolrun("retry", "-v", "a")
-      #expect(result.status == .exited(0) && result.output.contains("; in new now"), "\(result)")
+      result = try await scene.spoolrun("retry", "-v", "a").exits(0, printing: "; in new now")
       #expect(scene.spool.places(of: "a") == ["new/a"] && (try? readFile(path)) == damage)
       try await scene.spool.once(exits: 0)
       #expect(try readFile(path) == Self.bytes && scene.spool.places(of: "a") == ["done/a"])
@@ -95,8 +91,7 @@ import Testing
     #expect(server.requests.count == before + 2)
     try scene.spool.move("done/a", "done/b")
     try scene.spool.write("done/a", "url: http://h/a\n")
-    result = try await scene.spoolrun("retry", "a")
-    #expect(result.status == .exited(1) && result.errors.contains("a: no receipt"), "\(result)")
+    result = try await scene.spoolrun("retry", "a").exits(1, saying: "a: no receipt")
   }
 
   /// The receipt says what it was; who asks for a file that is gone takes what there is now.
@@ -109,7 +104,7 @@ import Testing
     _ = try await scene.spoolrun("add", server.url("/a"))
     _ = try await scene.spoolrun("--once")
     try writeFile(path, "damaged")
-    #expect(try await scene.spoolrun("retry", "a").status == .exited(0))
+    try await scene.spoolrun("retry", "a").exits(0)
     _ = try await scene.spoolrun("--once")
     #expect(try scene.spool.lastFailure("partial/a")["code"] == "mismatch-crc32")
     #expect(try readFile(path) == Array("damaged".utf8))
@@ -118,7 +113,7 @@ import Testing
     _ = try await scene.spoolrun("add", server.url("/a"))
     _ = try await scene.spoolrun("--once")
     unlink(path)
-    #expect(try await scene.spoolrun("retry", "a").status == .exited(0))
+    try await scene.spoolrun("retry", "a").exits(0)
     try await scene.spool.once(exits: 0)
     #expect(try readText(path) == "version \(server.requests.count)")
   }
@@ -166,15 +161,14 @@ import Testing
     mkdir(scene.spool.path("done/archive/2026-01"), 0o700)
     try scene.spool.move("done/a", "done/archive/2026-01/a")
     try scene.spool.write("new/a", "https://h.invalid/x\n")
-    let taken = try await scene.spoolrun("verify", "--refetch")
-    #expect(taken.status == .exited(1) && taken.output.contains("a: changed: a: "), "\(taken)")
+    let taken = try await scene.spoolrun("verify", "--refetch").exits(1, printing: "a: changed: a: ")
     #expect(taken.output.contains("; cannot be put into new: "), "\(taken)")
     unlink(scene.spool.path("new/a"))
     _ = try await scene.spoolrun("verify", "--refetch")
     #expect(scene.spool.places(of: "a") == ["new/a"])
     _ = try await scene.spoolrun("--once")
     #expect(try readFile(path) == Self.bytes)
-    #expect(try await scene.spoolrun("verify", "--refetch", "--sums", "sfv").status == .exited(64))
+    try await scene.spoolrun("verify", "--refetch", "--sums", "sfv").exits(64)
   }
 
   /// Two receipts in `done` for one file, as `subscribe --entries file` makes them. The older one would bring the old
@@ -195,8 +189,7 @@ import Testing
     let older = try await scene.spoolrun("retry", "-v", "b")
     #expect(older.status == .exited(0) && older.output == "b: replaced since by done/a\n", "\(older)")
     try scene.spool.write("files/x", "damaged")
-    let result = try await scene.spoolrun("verify", "--refetch")
-    #expect(result.status == .exited(1) && result.output.contains("a: changed: x"), "\(result)")
+    try await scene.spoolrun("verify", "--refetch").exits(1, printing: "a: changed: x")
     // Also as long as the newer one waits.
     let again = try await scene.spoolrun("verify", "--refetch")
     #expect(again.status == .exited(0) && again.output == "b: replaced since by new/a\n", "\(again)")

@@ -9,8 +9,7 @@ import Testing
     let spool = try TemporarySpool()
     func lastLine(_ options: String) async throws -> String {
       let command = "'\(try productPath("spoolrun"))' --once --progress=never \(options) '\(spool.root)'"
-      let result = try await runInTerminal(command)
-      #expect(result.status == .exited(75), "\(result)")
+      let result = try await runInTerminal(command).exits(75)
       return result.output.split(separator: "\r\n").last.map(String.init) ?? ""
     }
     try spool.drop("a", "\(server.url("/500"))\n")
@@ -55,8 +54,7 @@ import Testing
     let line = isCommand ? "\(try productPath("spoolrun")) \(gesture) --spool ." : gesture
     try await runTool(["/bin/sh", "-euc", line], directory: spool.root)
     gate.open()
-    let result = try await worker.result()
-    #expect(result.status == .exited(0), "\(result)")
+    try await worker.result().exits(0)
     #expect(spool.places(of: "b") == ["done/b"])
   }
 

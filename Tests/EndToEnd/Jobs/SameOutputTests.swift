@@ -14,8 +14,7 @@ import Testing
   func aDirectoryIsNoOutput(more: String) async throws {
     try #require(mkdir(spool.path("files/sets"), 0o700) == 0)
     try spool.drop("a", "url: \(server.url("/x"))\noutput: sets\n\(more)")
-    let result = try await spoolrun("--once", spool.root)
-    #expect(result.status == .exited(1) && result.errors.contains("sets is a directory"), "\(result)")
+    try await spoolrun("--once", spool.root).exits(1, saying: "sets is a directory")
     #expect(try spool.lastFailure("failed/a")["code"] == "bad-output" && server.requests.isEmpty)
   }
 
@@ -25,8 +24,7 @@ import Testing
     let (spool, server, worker, gate) = try await startHalfway("crc32: \(hex8(independentCRC32(halfwayBody)))\n")
     try spool.write("files/a", isSame ? halfwayBody : [1])
     gate.open()
-    let result = try await worker.result()
-    #expect(result.status == .exited(isSame ? 0 : 1), "\(result)")
+    try await worker.result().exits(isSame ? 0 : 1)
     #expect(spool.places(of: "a") == [isSame ? "done/a" : "failed/a"])
     #expect(try spool.payload("a") == (isSame ? halfwayBody : [1]))
     #expect(server.requests.count == 1)
@@ -77,7 +75,7 @@ import Testing
     #expect(spool.places(of: "b") == ["new/b"])
     gate.open()
     try await waitUntil("all are at their end") { spool.names("done").count + spool.names("failed").count == 3 }
-    #expect(try await worker.stop().status == .exited(isDone ? 0 : 1))
+    try await worker.stop().exits(isDone ? 0 : 1)
     #expect(spool.places(of: "b") == [isDone ? "done/b" : "failed/b"])
     #expect(server.requests.map(\.target) == ["/x", "/c"], "nothing is fetched twice")
     #expect(try spool.payload("sets/o") == Array("payload\n".utf8))
@@ -88,7 +86,7 @@ import Testing
       #expect(record["code"] == "output-exists")
       #expect(record["reason"]?.contains("as the output of done/a") == true, "\(record)")
     }
-    #expect(try await spoolrun("clean", spool.root).status == .exited(0))
+    try await spoolrun("clean", spool.root).exits(0)
     #expect(spool.names("partial") == [] && spool.names("tmp") == [])
   }
 
@@ -160,7 +158,7 @@ import Testing
       result.status == .exited(75) && result.errors.contains("waits-for-output job=b output=o other=a"), "\(result)")
     #expect(server.requests.count == 1 && spool.places(of: "b") == ["partial/b"])
     gate.open()
-    #expect(try await first.result().status == .exited(0))
+    try await first.result().exits(0)
     // On a busy machine its pause is over before the first ends, whose worker then does it.
     if spool.names("done") == ["a"] { try spool.makeDue("b") }
     try await spool.once(exits: 0)
@@ -174,7 +172,7 @@ import Testing
     let (spool, server, worker, gate) = try await startHalfway()
     try spool.write("files/a", isSame ? halfwayBody : [1])
     gate.open()
-    #expect(try await worker.result().status == .exited(isSame ? 0 : 1))
+    try await worker.result().exits(isSame ? 0 : 1)
     #expect(server.requests.count == 1)
     #expect(spool.places(of: "a") == [isSame ? "done/a" : "failed/a"])
     #expect(try spool.payload("a") == (isSame ? halfwayBody : [1]))

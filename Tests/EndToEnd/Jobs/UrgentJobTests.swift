@@ -48,7 +48,7 @@ import Testing
     default:
       try spool.drop("x", "\(server.url("/x"))\n")
       if way == "move" { try spool.move("new/x", "urgent/x") }
-      if way == "command" { #expect(try await spoolrun("prioritise", "--spool", spool.root, "x").status == .exited(0)) }
+      if way == "command" { try await spoolrun("prioritise", "--spool", spool.root, "x").exits(0) }
     }
     gate.open()
     try await waitUntil("all are done") { spool.names("done").count == 42 }
@@ -180,8 +180,8 @@ import Testing
     #expect(try await prioritise("--high", "x").output == "urgent/x: nothing to prioritise\n")
     #expect(try await prioritise("--normal", "x").output == "urgent/x -> new/x\n")
     #expect(try spool.text("new/x") == "https://h/a\npriority: normal\n")
-    #expect(try await prioritise().status == .exited(64))
-    #expect(try await prioritise("--low", "--high", "x").status == .exited(64))
-    #expect(try await prioritise("y").status == .exited(1))
+    try await prioritise().exits(64)
+    try await prioritise("--low", "--high", "x").exits(64)
+    try await prioritise("y").exits(1)
   }
 }

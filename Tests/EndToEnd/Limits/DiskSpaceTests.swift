@@ -44,7 +44,7 @@ struct DiskSpaceTests {
     }
     #expect(server.requests.map(\.target) == ["/small"], "what fits goes on")
     disk.empty()
-    #expect(try await once().status == .exited(0))
+    try await once().exits(0)
     #expect(try spool.payload("a") == Self.body)
     // Another time it is told anew.
     try disk.fill(megabytes: 12)
@@ -63,7 +63,7 @@ struct DiskSpaceTests {
     #expect(server.requests.count == 1)
     #expect(try !spool.lines("partial/a").contains { $0.key == "failed" })
     disk.empty()
-    #expect(try await once().status == .exited(0))
+    try await once().exits(0)
     #expect(try spool.payload("a") == Self.body)
   }
 
@@ -79,8 +79,7 @@ struct DiskSpaceTests {
     try spool.write("files/there", [1])
     let sum = hex8(independentCRC32([1]))
     try spool.drop("there", "url: \(server.url("/a"))\noutput: there\nsize: 999999999999\ncrc32: \(sum)\n")
-    let result = try await once()
-    #expect(result.status == .exited(1), "\(result)")
+    try await once().exits(1)
     #expect(spool.names("failed") == ["large", "late", "there", "wrong"] && spool.names("new") == [])
     #expect(try spool.lastFailure("failed/there")["code"] == "output-exists")
   }
@@ -101,12 +100,11 @@ struct DiskSpaceTests {
     let server = try server()
     try disk.fill(megabytes: 16)
     try spool.drop("a", "\(server.url("/a"))\n")
-    #expect(try await once().status == .exited(75))
-    #expect(try await spoolrun("hold", "--spool", spool.root, "a").status == .exited(0))
+    try await once().exits(75)
+    try await spoolrun("hold", "--spool", spool.root, "a").exits(0)
     try await runTool(["/bin/sed", "-i", "s,/a$,/small,", spool.path("hold/a")])
-    #expect(try await spoolrun("release", "--spool", spool.root, "a").status == .exited(0))
-    let result = try await once()
-    #expect(result.status == .exited(0), "\(result)")
+    try await spoolrun("release", "--spool", spool.root, "a").exits(0)
+    try await once().exits(0)
     #expect(try spool.payload("small") == [1])
   }
 
@@ -192,7 +190,7 @@ struct DiskSpaceTests {
     #expect(disk.free > 2 << 20, "it is looked at once a MiB")
     #expect(try !spool.lines("partial/a").contains { $0.key == "failed" })
     disk.empty()
-    #expect(try await once().status == .exited(0))
+    try await once().exits(0)
     #expect(try spool.payload("a") == Self.body)
     #expect(server.requests.map { $0.rangeStart != nil } == [false, true])
   }

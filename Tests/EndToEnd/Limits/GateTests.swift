@@ -15,15 +15,14 @@ import Testing
     #expect(closed.status == .exited(75) && closed.errors == "", "\(closed)")
     #expect(spool.places(of: "a") == ["new/a"] && server.requests.isEmpty)
     try spool.write("open", [])
-    #expect(try await spoolrun("--once", "--gate", "test -e \(spool.path("open"))", spool.root).status == .exited(0))
+    try await spoolrun("--once", "--gate", "test -e \(spool.path("open"))", spool.root).exits(0)
     #expect(spool.places(of: "a") == ["done/a"])
   }
 
   /// Closed would be silence for ever.
   @Test func aGateThatIsNoCommandIsTold() async throws {
     try spool.drop("a", "http://127.0.0.1:9/x\n")
-    let result = try await spoolrun("--once", "--gate", nowhere, spool.root)
-    #expect(result.status == .exited(75) && result.errors.contains("cannot be run"), "\(result)")
+    try await spoolrun("--once", "--gate", nowhere, spool.root).exits(75, saying: "cannot be run")
     #expect(spool.places(of: "a") == ["new/a"])
   }
 
@@ -59,7 +58,7 @@ import Testing
       return false
     }
     try spool.drop("last", "url: \(server.url("/x"))\noutput: last\n")
-    #expect(try await worker.stop().status == .exited(0))
+    try await worker.stop().exits(0)
     #expect(spool.places(of: "last") == ["new/last"])
   }
 
@@ -68,7 +67,7 @@ import Testing
     let worker = try startSpoolrun(["--gate", "echo $$ >\(spool.path("gate")); exec sleep 600", spool.root])
     try spool.drop("a", "http://127.0.0.1:9/a\n")
     try await waitUntil("it asks") { (try? readFile(spool.path("gate")))?.last == 0x0A }
-    #expect(try await worker.stop().status == .exited(0))
+    try await worker.stop().exits(0)
     let gate = try #require(pid_t(try spool.text("gate").dropLast()))
     #expect(try isProcessGroupGone(gate), "it has ended with the worker")
   }
@@ -81,8 +80,7 @@ import Testing
       "\(first)")
     let result = try await spoolrun("--once", "--min-free", "4000T", spool.root)
     #expect(result.status == .exited(75) && result.errors == "", "told once: \(result)")
-    let told = try await spoolrun("--once", "-v", "--min-free", "4000T", spool.root)
-    #expect(told.status == .exited(75) && told.errors.contains(" disk-short "), "\(told)")
+    try await spoolrun("--once", "-v", "--min-free", "4000T", spool.root).exits(75, saying: " disk-short ")
     #expect(spool.places(of: "a") == ["new/a"] && server.requests.isEmpty)
     try await spool.once("--min-free", "1", exits: 0)
   }

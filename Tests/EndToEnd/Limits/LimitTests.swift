@@ -32,7 +32,7 @@ import Testing
     try await waitUntil("the busy host's are under way") { gauge.now == held }
     #expect(gauge.most == held && gauge.total == held)
     gate.open()
-    #expect(try await worker.result().status == .exited(0))
+    try await worker.result().exits(0)
     #expect(gauge.most <= held && gauge.total == 12)
   }
 
@@ -49,7 +49,7 @@ import Testing
     }
     for number in 0..<300 { try spool.drop("\(number)", "\(server.url("/\(number)"))\n") }
     let worker = try startSpoolrun(["--once", "--jobs", "16", spool.root])
-    #expect(try await worker.result().status == .exited(refuses ? 75 : 0))
+    try await worker.result().exits(refuses ? 75 : 0)
     #expect(refuses ? gauge.most <= 4 : gauge.most > 4 && gauge.most <= 16, "\(gauge.most)")
   }
 
@@ -64,7 +64,7 @@ import Testing
     try await waitUntil("three are under way") { gauge.now == 3 }
     #expect(spool.names("cur").count == 3 && spool.names("new").count == 17)
     gate.open()
-    #expect(try await worker.result().status == .exited(0))
+    try await worker.result().exits(0)
     #expect(gauge.most == 3 && gauge.total == 20)
   }
 
@@ -82,7 +82,7 @@ import Testing
     let worker = try startSpoolrun(["--once", spool.root])
     try await waitUntil("the late one is done") { spool.places(of: "late") == ["done/late"] }
     #expect(gauge.most <= 4 && gauge.total <= 4, "while none of the busy host's has ended")
-    #expect(try await worker.stop().status == .exited(75))
+    try await worker.stop().exits(75)
   }
 
   @Test func connectionsAreReused() async throws {

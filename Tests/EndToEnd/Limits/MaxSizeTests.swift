@@ -44,8 +44,7 @@ import Testing
   func asLargeAsAllowed(path: String) async throws {
     let server = try server()
     try spool.drop("job", "url: \(server.url(path))\n")
-    let result = try await spoolrun("--once", "--max-size", "\(Self.body.count)", spool.root)
-    #expect(result.status == .exited(0), "\(result)")
+    try await spoolrun("--once", "--max-size", "\(Self.body.count)", spool.root).exits(0)
     #expect(try spool.payload(String(path.dropFirst())) == Self.body)
   }
 
@@ -54,8 +53,8 @@ import Testing
   func oneByteTooMany(answer: (path: String, found: String), connections: Int) async throws {
     let server = try server()
     try spool.drop("job", "url: \(server.url(answer.path))\nconnections: \(connections)\n")
-    let result = try await spoolrun("--once", "--max-size", "\(Self.body.count - 1)", spool.root)
-    #expect(result.status == .exited(1) && result.errors.contains("job: too-large: "), "\(result)")
+    try await spoolrun("--once", "--max-size", "\(Self.body.count - 1)", spool.root)
+      .exits(1, saying: "job: too-large: ")
     try expectTooLarge(spool, "job", most: Self.body.count - 1, answer.found)
     if answer.path == "/told" { #expect(try spool.lastFailure("failed/job")["fetched"] == nil) }
   }
@@ -70,7 +69,7 @@ import Testing
     let server = try server()
     try spool.write("defaults", defaults)
     try spool.drop("job", "url: \(server.url("/told"))\n\(job)")
-    #expect(try await spoolrun("--once", "--max-size", option, spool.root).status == .exited(1))
+    try await spoolrun("--once", "--max-size", option, spool.root).exits(1)
     try expectTooLarge(spool, "job", most: most, "100000")
   }
 
@@ -112,7 +111,7 @@ import Testing
 
   @Test func badValues() async throws {
     for value in ["0", "x", "-1", "1.5M", "9999999T"] {
-      #expect(try await spoolrun("--once", "--max-size", value, spool.root).exitStatus == 64)
+      try await spoolrun("--once", "--max-size", value, spool.root).exits(64)
       try spool.drop("job\(value)", "url: http://127.0.0.1:9/x\nmax-size: \(value)\n")
     }
     try await spool.once(exits: 1)

@@ -188,8 +188,7 @@ import Testing
     #expect(record["code"] == "connect" && record["burned"] == "no", "\(record)")
     // Several in a row do.
     for number in 0..<20 { try spool.drop("away-\(number)", "\(server.url("/away/x\(number)"))\n") }
-    let rests = try await spoolrun("--once", "-v", spool.root)
-    #expect(rests.status == .exited(75) && rests.errors.contains("server-rests"), "\(rests)")
+    try await spoolrun("--once", "-v", spool.root).exits(75, saying: "server-rests")
     #expect(server.requests.count <= 30 && spool.names("new").count >= 12, "\(server.requests.count)")
   }
 
@@ -237,10 +236,10 @@ import Testing
     case "mv": try await runTool(["/usr/bin/mv", path, path + "-old"])
     case "junk": try writeFile(path, "junk\n")
     case "retry --server":
-      #expect(try await spoolrun("retry", "--spool", spool.root, "--server", "127.0.0.1").status == .exited(0))
+      try await spoolrun("retry", "--spool", spool.root, "--server", "127.0.0.1").exits(0)
     case "retry NAME":
       let name = try #require(spool.names("partial").first)
-      #expect(try await spoolrun("retry", "--spool", spool.root, name).status == .exited(0))
+      try await spoolrun("retry", "--spool", spool.root, name).exits(0)
     default: try setModificationTime(path, secondsFromNow: 100_000)
     }
     let last = try await spool.once(exits: 75)

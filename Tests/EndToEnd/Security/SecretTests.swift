@@ -50,8 +50,7 @@ import Testing
     try spool.drop("control", job(server.url("/ok"), "header: X: hdr-s3cret\u{1}\n"))
     try spool.drop("glued", "url: http://us3rname:pa55word@h/x header: hdr-s3cret\n")
     try spool.drop("nokey", "http://us3rname:pa55word@h/x?token=t0ken-value\nhttp://us3rname:pa55word@h/y\n")
-    let result = try await startSpoolrun(["--once"] + flags + [spool.root]).result()
-    #expect(result.status == .exited(1), "\(result)")
+    let result = try await startSpoolrun(["--once"] + flags + [spool.root]).result().exits(1)
     #expect(reveals(result.output + result.errors) == [], "\(result)")
     #expect(spool.names("done").sorted() == ["job-ok", "job-redirect"], "\(result)")
     // The job's own text holds them, of course; what the worker wrote does not.

@@ -58,8 +58,8 @@ struct SeveralUsersTests {
       #expect(added.status == .exited(0) && added.output == "\(name)\n", "\(added)")
     }
     for option in ["--new", "--wait"] {
-      let refused = try await scene.start(bob, [program, "add", "--spool", ".", option, server.url("/no")]).result()
-      #expect(refused.status == .exited(64) && refused.errors.contains("that you may read"), "\(refused)")
+      try await scene.start(bob, [program, "add", "--spool", ".", option, server.url("/no")]).result()
+        .exits(64, saying: "that you may read")
     }
     // Neither sees, reads, takes or replaces what the other has dropped, nor what became of it.
     let forbidden = [
@@ -78,7 +78,7 @@ struct SeveralUsersTests {
       #expect(fileStatus(spool.path("done/\(name)")).map { Int($0.st_uid) } == worker)
       #expect((fileStatus(spool.path("done/\(name)"))?.st_mode ?? 0) & 0o777 == 0o600)
     }
-    #expect(try await run.stop().status == .exited(0))
+    try await run.stop().exits(0)
   }
 
   /// A shell's lines that drop what is no job, or a harmful one.
@@ -116,7 +116,7 @@ struct SeveralUsersTests {
     let scene = try await SharedSpool()
     let (spool, program) = (scene.spool, scene.program)
     let (alice, mallory) = (61_002, 61_666)
-    #expect(try await scene.shell(mallory, Self.harm(server)).status == .exited(0))
+    try await scene.shell(mallory, Self.harm(server)).exits(0)
     // A program that runs, a file that stays locked, and one whose writer never ends.
     let busy = try scene.start(
       mallory, ["/bin/sh", "-c", "cp /bin/sleep new/busy && chmod 777 new/busy && exec new/busy 600"])
@@ -125,7 +125,7 @@ struct SeveralUsersTests {
     try await waitUntil("they hold them") {
       fileStatus(spool.path("new/.held")) != nil && fileStatus(spool.path("new/busy"))?.st_mode == S_IFREG | 0o777
     }
-    #expect(try await scene.shell(alice, "umask 027; echo '\(server.url("/alice"))' >new/alice").status == .exited(0))
+    try await scene.shell(alice, "umask 027; echo '\(server.url("/alice"))' >new/alice").exits(0)
 
     let run = try scene.start(worker, [program, "-v", "--min-free", "1M", "."])
     // The kernel ends a lease that is in somebody's way after 45 s (fcntl(2), lease-break-time): a slow machine sees
@@ -136,10 +136,9 @@ struct SeveralUsersTests {
       done() == ["alice"] && Set(judged).isSubset(of: spool.names("failed"))
     }
     // It goes on, and takes in what comes.
-    #expect(try await scene.shell(alice, "umask 027; echo '\(server.url("/more"))' >new/more").status == .exited(0))
+    try await scene.shell(alice, "umask 027; echo '\(server.url("/more"))' >new/more").exits(0)
     try await waitUntil("another honest one is done") { done() == ["alice", "more"] }
-    let result = try await run.stop()
-    #expect(result.exitStatus == 1, "\(result)")
+    let result = try await run.stop().exits(1)
     #expect(result.errors.contains(" barred job=directory ") && fileStatus(spool.path("new/directory")) != nil)
     for name in judged + ["directory"] {
       let places = ["failed/\(name)", "failed/\(name).record"].filter {

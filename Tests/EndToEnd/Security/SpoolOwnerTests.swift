@@ -40,16 +40,16 @@ struct SpoolOwnerTests {
     }
     #expect(try await command("add", server.url("/a")).output == "a\n")
     #expect(fileStatus(spool.path("new/a")).map { Int($0.st_gid) } == Self.owner)
-    for gesture in ["hold", "release"] { #expect(try await command(gesture, "a").status == .exited(0)) }
+    for gesture in ["hold", "release"] { try await command(gesture, "a").exits(0) }
     #expect(try await command("add", server.url("/404")).output == "404\n")
-    #expect(try await command("--once").status == .exited(1))
+    try await command("--once").exits(1)
     #expect(spool.places(of: "a") == ["done/a"] && spool.payloads == ["a"])
-    #expect(try await command("retry", "404").status == .exited(0))
-    #expect(try await command("cancel", "--all").status == .exited(0))
-    #expect(try await command("clean").status == .exited(0))
-    #expect(try await command("init", spool.root).status == .exited(0))
-    #expect(try await command("verify").status == .exited(0))
-    #expect(try await command("status").status == .exited(0))
+    try await command("retry", "404").exits(0)
+    try await command("cancel", "--all").exits(0)
+    try await command("clean").exits(0)
+    try await command("init", spool.root).exits(0)
+    try await command("verify").exits(0)
+    try await command("status").exits(0)
   }
 
   @Test func `the worker and its hooks have none of root's rights`() async throws {
@@ -73,8 +73,7 @@ struct SpoolOwnerTests {
   @Test func `a spool that its owner cannot reach is refused`() async throws {
     let scene = try await Foreign()
     try #require(chmod(scene.directory.path, 0o700) == 0)
-    let result = try await spoolrun("--once", scene.spool.root)
-    #expect(result.status == .exited(66) && result.errors.contains("as user \(Self.owner), its owner"), "\(result)")
+    try await spoolrun("--once", scene.spool.root).exits(66, saying: "as user \(Self.owner), its owner")
   }
 
   // MARK: what is opened
@@ -91,12 +90,11 @@ struct SpoolOwnerTests {
     let spool = scene.spool.root
     try await runTool(["/bin/chmod", "-R", "777", spool])
     for arguments in [["--once", spool], ["hold", "--spool", spool, "--all"], ["clean", spool]] {
-      let result = try await asUser(61_002, arguments)
-      #expect(result.status == .exited(66), "\(result)")
+      let result = try await asUser(61_002, arguments).exits(66)
       #expect(result.errors.contains("belongs to user 61001, and this is user 61002"), "\(result)")
     }
-    #expect(try await asUser(61_002, ["add", "--spool", spool, "http://h/a"]).status == .exited(0))
-    #expect(try await asUser(61_002, ["status", spool]).status == .exited(0))
+    try await asUser(61_002, ["add", "--spool", spool, "http://h/a"]).exits(0)
+    try await asUser(61_002, ["status", spool]).exits(0)
     #expect(scene.spool.names("new") == ["a"])
   }
 
@@ -116,8 +114,7 @@ struct SpoolOwnerTests {
     try other.drop("b", "\(server.url("/b"))\n")
     try await runTool(["/bin/chown", "-R", "61001:61001", other.root])
     try #require(rename(spool.root, "\(home)/old") == 0 && rename(other.root, spool.root) == 0)
-    let result = try await worker.result()
-    #expect(result.status == .exited(74) && result.errors.contains("of user 61001 and not of user 0"), "\(result)")
+    try await worker.result().exits(74, saying: "of user 61001 and not of user 0")
     #expect(names(in: safe) == [] && spool.names("new") == ["b"])
   }
 
@@ -174,7 +171,7 @@ struct SpoolOwnerTests {
 
   @Test func `root's own spool stays root's`() async throws {
     let spool = try TemporarySpool()
-    #expect(try await spoolrun("add", "--spool", spool.root, "http://h/a").status == .exited(0))
+    try await spoolrun("add", "--spool", spool.root, "http://h/a").exits(0)
     #expect(fileStatus(spool.path("new/a"))?.st_uid == 0)
   }
 }

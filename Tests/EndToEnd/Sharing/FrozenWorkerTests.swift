@@ -6,8 +6,7 @@ import Testing
 @Suite struct FrozenWorkerTests {
   private func expectTakenOver(_ worker: RunningCommand) async throws -> CommandResult {
     worker.send(signal: SIGCONT)
-    let result = try await worker.stop()
-    #expect(result.status == .exited(0), "\(result)")
+    let result = try await worker.stop().exits(0)
     #expect(result.errors.contains(" taken-over job=a at="), "\(result)")
     for event in [" done ", " held ", " cancelled ", " failed ", " parked "] {
       #expect(!result.errors.contains(event), "\(result)")
@@ -40,8 +39,7 @@ import Testing
     #expect(try spool.lines("done/a").filter { $0.key == "done" }.count == 1)
     for state in ["cur", "partial", "tmp", "failed"] { #expect(spool.names(state) == [], "\(state)") }
     #expect(try spool.lines("done/a").filter { $0["former"] == "frozen" }.count == 1)
-    let result = try await other.stop()
-    #expect(result.status == .exited(0))
+    let result = try await other.stop().exits(0)
     #expect(!result.errors.contains(" suspected "), "it has not died: \(result)")
   }
 
@@ -104,6 +102,6 @@ import Testing
     _ = try await expectTakenOver(frozen)
     #expect(try #require(fileStatus(spool.path("files/a"))).st_ino == published)
     #expect(try readFile(spool.path("done/a")) == receipt)
-    #expect(try await other.stop().status == .exited(0))
+    try await other.stop().exits(0)
   }
 }

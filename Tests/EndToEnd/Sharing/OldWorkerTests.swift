@@ -40,9 +40,9 @@ import Testing
     }
     #expect(spool.names("new") == [] && spool.names("tmp") == [] && TestSupport.names(in: spool.path("standing")) == [])
     try beat()
-    #expect(try await add("--attempts", "2").status == .exited(0))
+    try await add("--attempts", "2").exits(0)
     #expect(try await spoolrun(all).status == .exited(0) && spool.names("new").count == 4)
-    #expect(try await spoolrun(order).status == .exited(0))
+    try await spoolrun(order).exits(0)
   }
 
   @Test(arguments: [("spoolrun/0.2.0", 3600), ("spoolrun/0.3.0", 0), ("spoolrun/1.0.0", 0), ("other", 0)])

@@ -92,7 +92,6 @@ import Testing
     let worker = try startSpoolrun(["-v", spool.root])
     defer { worker.send(signal: SIGKILL) }
     try await waitUntil("the job is done") { spool.places(of: "a") == ["done/a"] }
-    let result = try await worker.stop()
-    #expect(result.status == .exited(0) && result.errors.contains(" no-presence reason="), "\(result)")
+    try await worker.stop().exits(0, saying: " no-presence reason=")
   }
 }

@@ -38,7 +38,7 @@ import Testing
     try await waitUntil("the other has begun two as well") { server.requests.count == 4 }
     #expect(spool.names("cur").count == 4 && spool.names("new").count == 16)
     gate.open()
-    for each in [worker, other] { #expect(try await each.result().status == .exited(0)) }
+    for each in [worker, other] { try await each.result().exits(0) }
     #expect(spool.names("done").count == 20 && server.requests.count == 20)
   }
 
@@ -56,7 +56,7 @@ import Testing
     #expect(spool.places(of: "a") == [claim] && server.requests.count == 1)
     worker.send(signal: SIGCONT)
     gate.open()
-    #expect(try await worker.result().status == .exited(0))
+    try await worker.result().exits(0)
     #expect(spool.places(of: "a") == ["done/a"] && server.requests.count == 1)
     #expect(try spool.payload("a") == halfwayBody)
   }
@@ -92,7 +92,7 @@ import Testing
     }
     try #require(flock(lock, LOCK_UN) == 0)
     let isInTime = ContinuousClock.now - began < most
-    #expect(try await successor.result().status == .exited(0))
+    try await successor.result().exits(0)
     #expect(spool.places(of: "a") == ["done/a"])
     #expect(try spool.payload("a") == halfwayBody)
     guard isInTime else { return false }
@@ -110,7 +110,7 @@ import Testing
     worker.send(signal: SIGIO)
     worker.send(signal: SIGPIPE)
     gate.open()
-    #expect(try await worker.result().status == .exited(0))
+    try await worker.result().exits(0)
   }
 
   /// Of another host only what has been silent for the lease.
@@ -138,8 +138,7 @@ import Testing
     try await waitUntil("it is taken over") { spool.places(of: "a") == ["done/a"] }
     #expect(ContinuousClock.now - began > .seconds(3))
     #expect(try spool.text("lease") == "5\n")
-    let other = try await spoolrun("--once", "--lease", "1m", spool.root)
-    #expect(other.exitStatus == 78 && other.errors.contains("a lease of 5 s"), "\(other)")
+    try await spoolrun("--once", "--lease", "1m", spool.root).exits(78, saying: "a lease of 5 s")
     try await spool.once(exits: 0)
     try await worker.stop()
   }
@@ -177,8 +176,7 @@ import Testing
     try spool.move(try spool.claim(of: "a"), taken)
     let journal = try readFile(spool.path(taken))
     worker.send(signal: SIGCONT)
-    let result = try await worker.result()
-    #expect(result.status == .exited(0), "\(result)")
+    let result = try await worker.result().exits(0)
     #expect(result.errors.contains(" taken-over job=a at="), "\(result)")
     #expect(!result.errors.contains(" held ") && !result.errors.contains(" cancelled "), "\(result)")
     #expect(try readFile(spool.path(taken)) == journal)
@@ -198,7 +196,7 @@ import Testing
     #expect(write(writer, text, text.count) == text.count)
     try spool.drop("b", "\(other.url("/b"))\n")
     gate.open()
-    #expect(try await worker.result().status == .exited(0))
+    try await worker.result().exits(0)
     #expect(spool.places(of: "b") == ["done/b"])
     #expect(spool.places(of: "half") == ["new/half"] && other.requests(for: "/half").isEmpty)
     // So that no process which another test starts has it any more.

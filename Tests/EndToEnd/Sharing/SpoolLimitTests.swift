@@ -22,7 +22,7 @@ import Testing
     let workers = try (0..<4).map { _ in
       try startSpoolrun(["--once", "--per-host", "4", "--limit-rate", "500k", spool.root])
     }
-    for worker in workers { #expect(try await worker.result().status == .exited(0)) }
+    for worker in workers { try await worker.result().exits(0) }
     let seconds = (ContinuousClock.now - began) / .seconds(1)
     #expect(spool.names("done").count == files && gauge.total == files)
     #expect(gauge.most <= 4)
@@ -53,7 +53,7 @@ import Testing
     // The lowest limit was that of the first worker.
     try await waitUntil("the second one has the slots") { busy.requests.count == 6 }
     gate.open()
-    #expect(try await second.result().status == .exited(0))
+    try await second.result().exits(0)
     #expect(spool.names("done").count == 7)
   }
 
@@ -81,7 +81,7 @@ import Testing
     let second = try startSpoolrun(["--once", "-v", "--per-host", "4", spool.root])
     try await waitUntil("the second worker runs") { spool.names("workers").count == 2 }
     gate.open()
-    #expect(try await first.result().status == .exited(0))
+    try await first.result().exits(0)
     let result = try await second.result()
     #expect(result.status == .exited(0) && spool.names("done").count == 600)
     return result.errors.split(separator: "\n").count { $0.contains(" started ") }
@@ -98,7 +98,7 @@ import Testing
     try await waitUntil("the first worker has the slot") { busy.requests.count == 1 }
     first.send(signal: SIGSTOP)
     gate.open()
-    #expect(try await spoolrun(options).status == .exited(0))
+    try await spoolrun(options).exits(0)
     #expect(busy.requests.count >= 2)
   }
 
@@ -107,8 +107,7 @@ import Testing
     let server = try simpleServer()
     try spool.write("servers", [])
     try spool.drop("a", "\(server.url("/a"))\n")
-    let result = try await spoolrun("--once", "-v", spool.root)
-    #expect(result.status == .exited(0) && result.errors.contains(" own-limits reason="), "\(result)")
+    try await spoolrun("--once", "-v", spool.root).exits(0, saying: " own-limits reason=")
     #expect(spool.names("done") == ["a"])
   }
 }

@@ -34,8 +34,7 @@ import Testing
       // moment on when they have fewer deaths than it.
       if round == 4 { #expect(spool.payloads.count == 6) }
     }
-    let result = try await spoolrun("--once", spool.root)
-    #expect(result.status == .exited(1) && result.errors.contains("kills-worker"), "\(result)")
+    try await spoolrun("--once", spool.root).exits(1, saying: "kills-worker")
     let record = try spool.lastFailure("failed/killer")
     #expect(record["code"] == "kills-worker" && record["class"] == "permanent")
     #expect(record["reason"]?.hasPrefix("4 workers in a row died") == true, "\(record)")
@@ -90,7 +89,7 @@ import Testing
     try await waitUntil("another runs") { running.withLock { $0 == ["/a", "/b", "/c"] } }
     gate.open()
     try await waitUntil("all are done") { spool.names("done").count == 5 }
-    #expect(try await worker.stop().status == .exited(0))
+    try await worker.stop().exits(0)
     #expect(besides.withLock { $0 } == [])
     #expect(server.requests.map(\.target).suffix(2) == ["/suspect", "/late"])
   }
@@ -108,8 +107,7 @@ import Testing
     let worker = try startSpoolrun(["--once", "-v", spool.root])
     try await waitUntil("all run") { gauge.now == 3 }
     gate.open()
-    let result = try await worker.result()
-    #expect(result.status == .exited(0), "\(result)")
+    let result = try await worker.result().exits(0)
     let starts = result.errors.split(separator: "\n").filter { $0.contains(" started ") }
     #expect(starts.count == 3 && starts.last?.contains("job=suspect") == true, "\(result)")
   }
@@ -132,8 +130,7 @@ import Testing
     try await waitUntil("another is done beside it") { spool.payloads == ["a"] }
     gate.open()
     try await waitUntil("it is done") { spool.places(of: "suspect") == ["done/suspect"] }
-    let result = try await worker.stop()
-    #expect(result.status == .exited(0), "\(result)")
+    try await worker.stop().exits(0)
     #expect(try spool.lines("done/suspect").map(\.key).suffix(4) == ["cleared", "response", "verified", "done"])
   }
 
@@ -161,8 +158,7 @@ import Testing
     }
     try leave("suspect", "\(server.url("/suspect"))\n", deaths: deaths, in: spool, age: 1000)
     for number in 1...2 { try spool.drop("\(number)", "\(server.url("/\(number)"))\n") }
-    let result = try await rig(spool, "probation=\(probation)", "jobs=1").result()
-    #expect(result.status == .exited(0), "\(result)")
+    try await rig(spool, "probation=\(probation)", "jobs=1").result().exits(0)
     let targets = server.requests.map(\.target)
     let index = try #require(targets.firstIndex(of: "/suspect"))
     #expect(targets.count < most, "it came after \(index) of \(targets.count)")

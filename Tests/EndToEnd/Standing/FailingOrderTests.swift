@@ -12,8 +12,7 @@ import Testing
     let server = try FeedServer(podcast(1...2))
     server.answer("404 Not Found")
     try spool.order("pod", "url: \(server.url("/list"))\nevery: 6h\n")
-    var result = try await spool.once()
-    #expect(result.status == .exited(75) && result.errors.contains("pod: http-404"), "\(result)")
+    var result = try await spool.once().exits(75, saying: "pod: http-404")
     #expect(try spool.lastFailure("standing/pod")["retry"] != nil)
     let status = try await spoolrun("status", spool.root).output
     #expect(
@@ -21,7 +20,7 @@ import Testing
         && status.contains("http-404")
     )
     server.answer("200 OK")
-    #expect(try await spoolrun("retry", "--spool", spool.root, "pod").status == .exited(0))
+    try await spoolrun("retry", "--spool", spool.root, "pod").exits(0)
     result = try await spool.once()
     #expect(result.status == .exited(0) && spool.payloads == ["2.mp3"], "\(result)")
     #expect(try spool.lines("standing/pod").allSatisfy { $0.key != "failed" })
@@ -38,8 +37,7 @@ import Testing
     _ = try await spool.once()
     server.put(list)
     try spool.makeOrderDue("pod")
-    let result = try await spool.once()
-    #expect(result.status == .exited(75) && result.errors.contains("pod: bad-entries: "), "\(result)")
+    try await spool.once().exits(75, saying: "pod: bad-entries: ")
     server.put(podcast(1...3))
     try spool.makeOrderDue("pod")
     #expect(try await spool.once().status == .exited(0) && spool.payloads == ["2.mp3", "3.mp3"])
@@ -51,8 +49,7 @@ import Testing
     let server = try FeedServer("http://127.0.0.1:1/a.is")
     server.dropLengths()
     try spool.order("list", "url: \(server.url("/list"))\nevery: 6h\nattempts: 1\n")
-    let result = try await spool.once()
-    #expect(result.status == .exited(75) && result.errors.contains("list: short-body"), "\(result)")
+    try await spool.once().exits(75, saying: "list: short-body")
     #expect(spool.names("new") == [] && spool.names("failed") == [] && spool.names("partial") == [])
   }
 
@@ -106,10 +103,9 @@ import Testing
   func `a standing order cannot be dropped`(directory: String) async throws {
     try spool.write("\(directory)/x", "url: http://127.0.0.1:1/x\nevery: 1s\n")
     try setModificationTime(spool.path("\(directory)/x"), secondsFromNow: -60)
-    let result = try await spool.once()
-    #expect(result.status == .exited(1) && result.errors.contains("belong to a subscription"), "\(result)")
+    try await spool.once().exits(1, saying: "belong to a subscription")
     // Corrected by its owner.
-    #expect(try await spoolrun("retry", "--spool", spool.root, "x").status == .exited(0))
+    try await spoolrun("retry", "--spool", spool.root, "x").exits(0)
     #expect(spool.names("standing") == ["x"])
   }
 
@@ -164,7 +160,7 @@ import Testing
     #expect(result.status == .exited(0) && result.errors == "", "\(result)")
     #expect(result.output.contains("# entry: id=episode-2 date=2026-11-03T06:00:00Z\nurl: /audio/2.mp3\n\n"))
     let program = try productPath("spoolrun-entries")
-    #expect(try await run([program, "--entries", "html"]).status == .exited(64))
-    #expect(try await run([program, nowhere]).status == .exited(66))
+    try await run([program, "--entries", "html"]).exits(64)
+    try await run([program, nowhere]).exits(66)
   }
 }

@@ -38,25 +38,23 @@ import Testing
   @Test func `a feed without enclosures is told`() async throws {
     let server = try FeedServer("<rss><channel><item><guid>1</guid></item></channel></rss>\n")
     try spool.order("pod", "url: \(server.url("/list"))\nevery: 6h\n")
-    let result = try await check()
-    #expect(result.status == .exited(0) && result.errors.contains("none of its 1 items has an enclosure"), "\(result)")
+    try await check().exits(0, saying: "none of its 1 items has an enclosure")
   }
 
   @Test func `a failed episode is fetched from the link that the feed has now`() async throws {
     let server = try FeedServer(feed(("1", "/old"), ("2", "/gone")))
     server.breakMedia(["/old", "/gone"])
     try spool.order("pod", "url: \(server.url("/list"))\nevery: 6h\nfirst: all\nattempts: 1\n")
-    #expect(try await check().status == .exited(1))
+    try await check().exits(1)
     let failed = spool.names("failed")
     #expect(failed.count == 2)
     // Of a cancelled one, too.
     let gone = try #require(failed.first { try spool.text("failed/\($0)").contains("/gone") })
-    #expect(try await spoolrun("cancel", "--spool", spool.root, gone).status == .exited(0))
+    try await spoolrun("cancel", "--spool", spool.root, gone).exits(0)
     server.put(feed(("3", "/3"), ("1", "/old"), ("2", "/gone")))
     #expect(try await check().status == .exited(0) && spool.payloads == ["3"])
     server.put(feed(("1", "/new"), ("2", "/here")))
-    let result = try await check()
-    #expect(result.status == .exited(0), "\(result)")
+    try await check().exits(0)
     #expect(Set(server.media.suffix(2)) == ["/new", "/here"] && server.media.count == 5)
     #expect(spool.names("failed") == [] && spool.names("done").count == 3)
     // The output of the first link stays, as after the command `url`.
@@ -69,7 +67,7 @@ import Testing
     _ = try await check()
     func clean() async throws -> Int {
       for name in spool.names("done") { try setModificationTime(spool.path("done/\(name)"), secondsFromNow: -60) }
-      #expect(try await spoolrun("clean", "--keep-done", "1s", spool.root).status == .exited(0))
+      try await spoolrun("clean", "--keep-done", "1s", spool.root).exits(0)
       return spool.names("done").count
     }
     #expect(try await clean() == 2, "the check has to see them")
@@ -105,7 +103,7 @@ import Testing
     for (path, list) in [("/list", feed(("1", "/1"), ("2", "/2"))), (path, feed(("1", "/new/3"), ("2", "/new/4")))] {
       server.put(list)
       try spool.order("pod", "url: \(server.url(path))\nevery: 6h\nfirst: all\n")
-      #expect(try await check().status == .exited(0))
+      try await check().exits(0)
     }
     #expect(server.media.count == count && spool.names("done").count == count, "\(spool.names("done"))")
   }
@@ -150,8 +148,7 @@ import Testing
       .replacing("</guid>", with: "</guid><pubDate>1 Jan 2015 00:00:00 GMT</pubDate>")
     for list in [feed(("1", "/get?ep=1")), feed(("2", "/get?ep=2")), dated] {
       server.put(list)
-      let result = try await check()
-      #expect(result.status == .exited(0), "\(result)")
+      try await check().exits(0)
     }
     #expect(server.media == ["/get?ep=1", "/get?ep=2"] && spool.payloads.count == 2)
   }
@@ -162,7 +159,7 @@ import Testing
     _ = try await check()
     let receipt = try #require(spool.names("done").first)
     try setModificationTime(spool.path("done/\(receipt)"), secondsFromNow: -10_000)
-    #expect(try await spoolrun("clean", "--archive", "1h", spool.root).status == .exited(0))
+    try await spoolrun("clean", "--archive", "1h", spool.root).exits(0)
     #expect(spool.names("done") == ["archive"])
     server.put(feed(("1", "/cdn/1")))
     let result = try await check()

@@ -33,8 +33,7 @@ import Testing
       ("failed", "; to have it checked: spoolrun retry \(named)"),
     ] {
       if place != "standing" { try spool.move("standing/\(name)", "\(place)/\(name)") }
-      result = try await command(spool, "subscribe", url, "-o", "pods/", "--first", "2")
-      #expect(result.status == .exited(0))
+      result = try await command(spool, "subscribe", url, "-o", "pods/", "--first", "2").exits(0)
       #expect(result.errors.hasSuffix("as \(place)/\(name); nothing is changed\(advice)\n"), "\(result)")
       if place != "standing" { try spool.move("\(place)/\(name)", "standing/\(name)") }
     }
@@ -85,21 +84,21 @@ import Testing
   @Test func `hold, release and cancel`() async throws {
     let server = try FeedServer(podcast(1...3))
     try spool.order("pod", "url: \(server.url("/list"))\nevery: 1d\n")
-    #expect(try await command(spool, "hold", "pod").status == .exited(0))
+    try await command(spool, "hold", "pod").exits(0)
     #expect(spool.places(of: "pod") == ["hold/pod"])
     #expect(try await spool.once().status == .exited(0) && server.checks.isEmpty)
     #expect(try await command(spool, "status").output.contains("pod  paused, never checked"))
-    #expect(try await command(spool, "release", "pod").status == .exited(0))
+    try await command(spool, "release", "pod").exits(0)
     #expect(spool.names("standing") == ["pod"])
     #expect(try await spool.once().status == .exited(0) && server.checks.count == 1)
     // Orders are cancelled by name only.
-    #expect(try await command(spool, "cancel", "--all").status == .exited(0))
+    try await command(spool, "cancel", "--all").exits(0)
     #expect(spool.names("standing") == ["pod"])
-    #expect(try await command(spool, "hold", "--all").status == .exited(0))
-    #expect(try await command(spool, "cancel", "--all").status == .exited(0))
+    try await command(spool, "hold", "--all").exits(0)
+    try await command(spool, "cancel", "--all").exits(0)
     #expect(spool.names("hold") == ["pod"])
-    #expect(try await command(spool, "release", "--all").status == .exited(0))
-    #expect(try await command(spool, "cancel", "pod").status == .exited(0))
+    try await command(spool, "release", "--all").exits(0)
+    try await command(spool, "cancel", "pod").exits(0)
     #expect(spool.names("standing") == [] && spool.names("done").count == 1)
   }
 
@@ -117,10 +116,9 @@ import Testing
       try await waitUntil("it is looked at") { spool.names("cur").count == 1 && server.requests.count > earlier }
       let running = try await command(spool, "status").output
       #expect(running.contains("pod  checking, never checked"), "\(running)")
-      #expect(try await command(spool, gesture, "pod").status == .exited(0))
+      try await command(spool, gesture, "pod").exits(0)
       let before = server.requests.count
-      let result = try await worker.stop()
-      #expect(result.status == .exited(0), "\(result)")
+      try await worker.stop().exits(0)
       #expect(spool.places(of: "pod") == (gesture == "hold" ? ["hold/pod"] : []) && spool.names("standing") == [])
       #expect(server.requests.count == before)
     }
@@ -137,7 +135,7 @@ import Testing
     for round in 1...2 {
       let worker = try startSpoolrun([spool.root])
       try await waitUntil("it is looked at") { server.requests.count == round }
-      #expect(try await worker.stop().status == .exited(75))
+      try await worker.stop().exits(75)
       #expect(spool.names("standing") == ["pod"])
       #expect(fileStatus(spool.path("standing/pod"))!.st_mtim.tv_sec <= time(nil))
       #expect(try spool.lines("standing/pod").last?.key == "interrupted")
@@ -158,10 +156,9 @@ import Testing
     }
     // As other programs drop jobs.
     try spool.drop("pod", "url: \(server.url("/y"))\noutput: y\n")
-    let both = try await command(spool, "hold", "pod")
-    #expect(both.status == .exited(1) && both.errors.contains("new/pod, standing/pod"), "\(both)")
+    try await command(spool, "hold", "pod").exits(1, saying: "new/pod, standing/pod")
     try await spool.once(exits: 0)
-    #expect(try await command(spool, "hold", "pod").status == .exited(0))
+    try await command(spool, "hold", "pod").exits(0)
     #expect(spool.names("hold") == ["pod"] && !spool.names("done").contains("pod"), "\(spool.names("done"))")
   }
 

@@ -43,7 +43,7 @@ import Testing
     server.put(podcast(1...4))
     result = try await spool.once()
     #expect(result.status == .exited(0) && server.checks.count == 1)
-    #expect(try await spoolrun("retry", "--spool", spool.root, "pod").status == .exited(0))
+    try await spoolrun("retry", "--spool", spool.root, "pod").exits(0)
     result = try await spool.once()
     #expect(result.status == .exited(0) && spool.payloads.count == 4, "\(result)")
     #expect(spool.names("tmp") == [] && spool.names("cur") == [])

@@ -19,7 +19,7 @@ import Testing
     try await spool.once(exits: 0)
     #expect(try spool.payload("geo/list.mmdb") == Array("one".utf8))
     let before = server.checks.count
-    #expect(try await check(spool).status == .exited(0))
+    try await check(spool).exits(0)
     #expect(server.checks.count == before + 1 && server.checks.last?.value("If-None-Match") != nil)
     server.put("two")
     let result = try await check(spool)
@@ -41,7 +41,7 @@ import Testing
     let server = try ScriptedServer { _, reply in try reply.respond("200 OK", ["ETag: \"1\""], body: body) }
     let spool = try TemporarySpool()
     try spool.order("geo", "url: \(server.url("/x.mmdb"))\nevery: 1d\nentries: file\noutput: here.mmdb\n")
-    for _ in 0..<3 { #expect(try await check(spool).status == .exited(0)) }
+    for _ in 0..<3 { try await check(spool).exits(0) }
     #expect(spool.payloads == ["here.mmdb"] && spool.names("done").count == 1 && server.requests.count == 4)
     #expect(try spool.lines("standing/geo").last { $0.key == "checked" }?["entries"] == "1")
   }
@@ -54,7 +54,7 @@ import Testing
     one.answer("404 Not Found")
     #expect(try await check(spool).status == .exited(0) && spool.names("done").count == 1 && two.checks.count == 1)
     two.put("two")
-    #expect(try await check(spool).status == .exited(0))
+    try await check(spool).exits(0)
     #expect(try spool.payload("list.mmdb") == Array("two".utf8))
   }
 
@@ -63,7 +63,7 @@ import Testing
     try order(server, spool)
     for text in ["one", "two", "one"] {
       server.put(text)
-      #expect(try await check(spool).status == .exited(0))
+      try await check(spool).exits(0)
       #expect(try spool.payload("list.mmdb") == Array(text.utf8))
     }
   }
@@ -91,7 +91,7 @@ import Testing
     for text in ["one", "two"] {
       server.put(text)
       // The time of the check is the version then, in seconds.
-      #expect(try await check(spool).status == .exited(0))
+      try await check(spool).exits(0)
       let checked = time(nil)
       try await waitUntil("the next second") { time(nil) > checked }
       #expect(try spool.payload("list.mmdb") == Array(text.utf8))
@@ -107,7 +107,7 @@ import Testing
     let spool = try TemporarySpool()
     try spool.order("geo", "url: \(server.url("/x.mmdb"))\nevery: 1d\nentries: file\noutput: x.mmdb\n")
     for text in ["one", "two"] {
-      #expect(try await check(spool).status == .exited(0))
+      try await check(spool).exits(0)
       let checked = time(nil)
       try await waitUntil("the next second") { time(nil) > checked }
       #expect(try spool.payload("x.mmdb") == Array(text.utf8))
@@ -126,7 +126,7 @@ import Testing
     }
     server.answer("200 OK")
     server.put("two")
-    #expect(try await check(spool).status == .exited(0))
+    try await check(spool).exits(0)
     #expect(try spool.payload("list.mmdb") == Array("two".utf8))
   }
 

@@ -44,7 +44,7 @@ import Testing
       [SourceTree.contrib("spoolrun-inotify"), scene.spool.root], environment: scene.withProgramOnPath)
     defer { kill(-loop.processID, SIGKILL) }
     try await waitUntil("it is fetched") { scene.spool.names("partial").contains("slow.part") }
-    #expect(try await loop.stop().status == .exited(143))
+    try await loop.stop().exits(143)
     try await waitUntil("all of it has ended") { try isProcessGroupGone(loop.processID) }
     #expect(scene.spool.names("partial").contains("slow"))
   }
