@@ -17,6 +17,17 @@ extension CommandResult {
   }
 }
 
+/// Plays a test again where the machine stood still in it, such as for the 4 s after which a first mismatch is looked at
+/// again, in the same run.
+/// - Parameter play: returns false, without a judgement, if it did.
+func replay(_ play: () async throws -> Bool) async throws {
+  var plays = 1
+  while try await !play() {
+    plays += 1
+    try #require(plays < 10)
+  }
+}
+
 /// What many tests do with a spool.
 extension TemporarySpool {
   /// Runs what is due.

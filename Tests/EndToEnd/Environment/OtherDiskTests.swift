@@ -16,7 +16,7 @@ struct OtherDiskTests {
     let server = try halfwayServer(halfwayBody, gate: gate)
     try spool.drop("a", "\(server.url("/a"))\n")
     let worker = try startSpoolrun(["--once", spool.root])
-    try await waitUntil("half of it is there") { spool.length("partial/a.part") == halfwayBody.count / 2 }
+    try await waitForHalf(in: spool)
     let inode = try #require(fileStatus(spool.path("partial/a.part"))).st_ino
     // A tmpfs counts its files from 1.
     let stranger = Array("a stranger's\n".utf8)

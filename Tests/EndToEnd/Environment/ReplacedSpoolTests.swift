@@ -44,7 +44,7 @@ import Testing
     let slow = try halfwayServer(halfwayBody, gate: gate)
     try spool.drop("slow", "url: \(slow.url("/a"))\ntimeout: 1h\n")
     let worker = try startSpoolrun([spool.root])
-    try await waitUntil("half of it is there") { spool.length("partial/slow.part") == halfwayBody.count / 2 }
+    try await waitForHalf(of: "slow", in: spool)
     let old = spool.root + "-old"
     try #require(rename(spool.root, old) == 0)
     try await make()

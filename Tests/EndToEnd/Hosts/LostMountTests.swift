@@ -38,7 +38,7 @@ import Testing
     let worker = try start(["--lease", "5s"], spool, at: place.path, log: log)
     defer { worker.send(signal: SIGKILL) }
     for name in ["a", "b"] {
-      try await waitUntil("half of it is there") { spool.length("partial/\(name).part") == halfwayBody.count / 2 }
+      try await waitForHalf(of: name, in: spool)
     }
     try killServer(of: spool)
     // The jobs end, and so the connections.
@@ -69,7 +69,7 @@ import Testing
     try spool.drop("a", "\(server.url("/a"))\n\(patient)# complete\n")
     let worker = try start(["--once"], spool, at: place.path)
     defer { worker.send(signal: SIGKILL) }
-    try await waitUntil("half of it is there") { spool.length("partial/a.part") == halfwayBody.count / 2 }
+    try await waitForHalf(in: spool)
     try killServer(of: spool)
     let result = try await worker.result().exits(75)
     // The output root is in the same mount, and may be missed first.

@@ -8,13 +8,11 @@ import Testing
 
   @Test(.enabled("needs bindfs") { try await Need.bindfs.isMet() }, arguments: Gesture.allCases)
   func anotherHostsGesture(gesture: Gesture) async throws {
-    let gate = try Gate()
-    let server = try halfwayServer(halfwayBody, gate: gate)
     let spool = try TemporarySpool()
     let mount = try await BindMount(spool.root)
-    try spool.drop("a", "\(server.url("/a"))\n\(patient)# complete\n")
-    let worker = try startSpoolrun(["--once", "-v", mount.path])
-    try await waitUntil("half of it is there") { spool.length("partial/a.part") == halfwayBody.count / 2 }
+    let (_, server, worker, _) = try await startHalfway(
+      "# complete\n", in: spool, at: mount.path, ["--once", "-v"])
+    defer { withExtendedLifetime(server) {} }
     let claim = try spool.claim(of: "a")
     let event: String
     switch gesture {

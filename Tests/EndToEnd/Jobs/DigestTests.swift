@@ -36,27 +36,25 @@ import Testing
 
   @Test(arguments: names)
   func aWrongDigestIsAMismatch(name: String) async throws {
-    // A first mismatch is looked at again after 4 s: in the same run, where the machine stood still for so long.
-    for play in 1...5 {
+    try await replay {
       let scene = try Scene()
       let wrong = try await digest(name, [1])
       try scene.spool.drop("a", "\(scene.server.url("/a"))\n\(name): \(wrong)\n")
       let result = try await scene.spoolrun("--once")
-      if play < 5, scene.spool.places(of: "a") == ["failed/a"] { continue }
+      if scene.spool.places(of: "a") == ["failed/a"] { return false }
       #expect(result.status == .exited(75), "\(result)")
       let failure = try scene.spool.lastFailure("partial/a")
       #expect(failure["code"] == "mismatch-\(name)" && failure["class"] == "temporary")
       #expect(failure["expected"] == wrong)
       #expect(try await failure["found"] == digest(name, payload))
       #expect(scene.spool.payloads == [] && scene.spool.names("failed") == ["a.part"], "set aside")
-      return
+      return true
     }
   }
 
   /// Each of several is enforced: all are right but the last one to be looked at.
   @Test func severalDigests() async throws {
-    // A first mismatch is looked at again after 4 s: in the same run, where the machine stood still for so long.
-    for play in 1...5 {
+    try await replay {
       let scene = try Scene()
       var sums: [String: String] = [:]
       for name in Self.names { sums[name] = try await digest(name, payload) }
@@ -65,11 +63,11 @@ import Testing
       let wrong = try await digest("md5", [1])
       try scene.spool.drop("b", "\(scene.server.url("/b"))\n\(lines.replacing(sums["md5"] ?? "", with: wrong))")
       let result = try await scene.spoolrun("--once")
-      if play < 5, scene.spool.places(of: "b") == ["failed/b"] { continue }
+      if scene.spool.places(of: "b") == ["failed/b"] { return false }
       #expect(result.status == .exited(75), "\(result)")
       for name in Self.names { #expect(try verified(scene.spool)[name] == sums[name]) }
       #expect(try scene.spool.lastFailure("partial/b")["code"] == "mismatch-md5")
-      return
+      return true
     }
   }
 
@@ -167,40 +165,38 @@ import Testing
   /// Of another version, or missing as in the journal of an older program: all bytes are read again.
   @Test(arguments: ["another version", "no state"])
   func aStateThatCannotBeUsed(what: String) async throws {
-    // A first mismatch is looked at again after 4 s: in the same run, where the machine stood still for so long.
-    for play in 1...5 {
+    try await replay {
       let (spool, server) = try await killed("sha256: \(try await digest("sha256", halfwayBody))\n") { text in
         what == "no state" ? text.replacing(/\ states=\S+/, with: "") : text.replacing("sha256/1:", with: "sha256/0:")
       }
       let result = try await spoolrun("--once", spool.root)
-      if play < 5, server.requests.count > 2 { continue }
+      if server.requests.count > 2 { return false }
       #expect(result.status == .exited(75), "\(result)\n\(spool.listing(of: "a"))")
       #expect(server.requests.map(\.rangeStart) == [nil, resumePoint(after: half)])
       let failure = try spool.lastFailure("partial/a")
       #expect(failure["code"] == "mismatch-sha256", "the byte that was changed is read")
       let changed = [halfwayBody[0] ^ 1] + halfwayBody.dropFirst()
       #expect(try await failure["found"] == digest("sha256", changed), "and all others are")
-      return
+      return true
     }
   }
 
   /// It ends in a mismatch, as data that is wrong does, and the next attempt begins from 0.
   @Test func aStateThatWasTamperedWith() async throws {
-    // A first mismatch is looked at again after 4 s: in the same run, where the machine stood still for so long.
-    for play in 1...5 {
+    try await replay {
       let sum = try await digest("sha256", halfwayBody)
       let (spool, server) = try await killed("sha256: \(sum)\n") { text in
         text.replacing(/sha256\/1:(.)/) { "sha256/1:\($0.output.1 == "0" ? "1" : "0")" }
       }
       let first = try await spoolrun("--once", spool.root)
-      if play < 5, server.requests.count > 2 { continue }
+      if server.requests.count > 2 { return false }
       #expect(first.status == .exited(75), "\(first)\n\(spool.listing(of: "a"))")
       #expect(try spool.lastFailure("partial/a")["code"] == "mismatch-sha256")
       try spool.makeDue("a")
       try await spool.once(exits: 0)
       #expect(server.requests.map(\.rangeStart) == [nil, resumePoint(after: half), nil])
       #expect(try verified(spool)["sha256"] == sum && spool.payload("a") == halfwayBody)
-      return
+      return true
     }
   }
 

@@ -41,7 +41,7 @@ import Testing
     let text =
       "http://127.0.0.1:9/a\nfailed: 2026-11-21T03:00:00Z attempt=1 class=permanent code=http-404 at=0 reason=x\n"
       + "url: http://b/x"
-    for _ in 1...10 {
+    try await replay {
       let spool = try TemporarySpool()
       let began = ContinuousClock.now
       try spool.write("new/a", text)
@@ -49,12 +49,11 @@ import Testing
       try setModificationTime(spool.path("new/a"), secondsFromNow: 9)
       let result = try await spoolrun("--once", spool.root)
       // The machine stood still until it was set aside.
-      if ContinuousClock.now - began > .seconds(17) { continue }
+      if ContinuousClock.now - began > .seconds(17) { return false }
       #expect(result.status == .exited(0), "\(result)")
       #expect(try readFile(spool.path("new/a")) == Array(text.utf8))
-      return
+      return true
     }
-    Issue.record("it took too long, ten times")
   }
 
   /// A name that a running job has, which no data bears yet: the new drop waits its turn, and to look at it is no news

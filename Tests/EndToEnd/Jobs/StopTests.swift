@@ -63,13 +63,9 @@ import Testing
   /// As nohup(1) leaves it, and a shell that puts a command into the background.
   @Test(arguments: [(SIGHUP, "HUP"), (SIGINT, "INT")])
   func whatIsIgnoredAtTheStartIsIgnored(signal: Int32, name: String) async throws {
-    let gate = try Gate()
-    let server = try halfwayServer(halfwayBody, gate: gate)
-    let spool = try TemporarySpool()
-    try spool.drop("a", "\(server.url("/a"))\n\(patient)")
-    let worker = try startSpoolrun(
-      ["--once", spool.root], prefix: ["/bin/sh", "-c", "trap '' \(name); exec \"$@\"", "sh"])
-    try await waitUntil("half of it is there") { spool.length("partial/a.part") == halfwayBody.count / 2 }
+    let (spool, server, worker, gate) = try await startHalfway(
+      prefix: ["/bin/sh", "-c", "trap '' \(name); exec \"$@\"", "sh"])
+    defer { withExtendedLifetime(server) {} }
     worker.send(signal: signal)
     gate.open()
     try await worker.result().exits(0)

@@ -63,7 +63,7 @@ import Testing
     let quick = try simpleServer()
     try spool.drop("low", "\(server.url("/low"))\npriority: low\n\(patient)")
     let worker = try startSpoolrun(["-v", "--jobs", "1", spool.root])
-    try await waitUntil("half of it is there") { spool.length("partial/low.part") == halfwayBody.count / 2 }
+    try await waitForHalf(of: "low", in: spool)
     try dropUrgently(spool, "x", "\(quick.url("/x"))\n")
     try await waitUntil("it is done") { spool.places(of: "x") == ["done/x"] }
     gate.open()
@@ -80,11 +80,7 @@ import Testing
 
   /// With several connections, bytes that are not in order yet would be lost.
   @Test func aLowOneFetchesNothingTwice() async throws {
-    var plays = 1
-    while try await !isFetchedOnce(waitingFor: .seconds(4)) {
-      plays += 1
-      try #require(plays < 10)
-    }
+    try await replay { try await isFetchedOnce(waitingFor: .seconds(4)) }
   }
 
   /// - Parameter most: below the 5 s for which a worker waits for the chunks under way.

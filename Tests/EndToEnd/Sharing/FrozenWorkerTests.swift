@@ -15,13 +15,8 @@ import Testing
   }
 
   @Test func itsJobGoesOnElsewhereInNewFiles() async throws {
-    let gate = try Gate()
-    let server = try halfwayServer(halfwayBody, gate: gate)
-    let spool = try TemporarySpool()
-    try spool.drop("a", "\(server.url("/a"))\n\(patient)")
-    let frozen = try startSpoolrun(["--lease", "5s", "-v", spool.root])
-    defer { frozen.send(signal: SIGKILL) }
-    try await waitUntil("half of it is there") { spool.length("partial/a.part") == halfwayBody.count / 2 }
+    let (spool, server, frozen, gate) = try await startHalfway("", ["--lease", "5s", "-v"])
+    defer { withExtendedLifetime(server) { frozen.send(signal: SIGKILL) } }
     frozen.send(signal: SIGSTOP)
     let data = try #require(fileStatus(spool.path("partial/a.part"))).st_ino
     gate.open()

@@ -64,11 +64,7 @@ import Testing
   /// The kernel closes the files of a killed worker one by one. Its successor may have the claim while the dead
   /// worker's lock on the data remains: it waits, instead of taking another name and fetching everything again.
   @Test func theDataOfADyingWorkerIsWaitedFor() async throws {
-    var plays = 1
-    while try await !isWaitedFor(within: .seconds(4)) {
-      plays += 1
-      try #require(plays < 10)
-    }
+    try await replay { try await isWaitedFor(within: .seconds(4)) }
   }
 
   /// - Parameter most: below the 5 s for which a successor waits.
@@ -166,11 +162,8 @@ import Testing
 
   /// The same before the successor has written a line: it finds the journal and the data as they were.
   @Test func theReturningWorkerSaysThatItWasTakenOver() async throws {
-    let gate = try Gate()
-    let server = try halfwayServer(halfwayBody, gate: gate)
-    try spool.drop("a", "\(server.url("/a"))\n\(patient)")
-    let worker = try startSpoolrun(["--once", "-v", spool.root])
-    try await waitUntil("half of it is there") { spool.length("partial/a.part") == halfwayBody.count / 2 }
+    let (_, server, worker, _) = try await startHalfway(in: spool, ["--once", "-v"])
+    defer { withExtendedLifetime(server) {} }
     worker.send(signal: SIGSTOP)
     let taken = "cur/a:elsewhere.1.0000000a"
     try spool.move(try spool.claim(of: "a"), taken)
