@@ -8,38 +8,17 @@ import Testing
 
   init() throws { scene = try Scene() }
 
-  struct Move: Sendable, CustomTestStringConvertible {
-    let gesture: String
-    let from: String
-    /// Where the job stands afterwards; nil: nowhere.
-    let to: String?
-    let status: Int32
-    var testDescription: String { "\(gesture) \(from)" }
-  }
-
-  /// The table of spool(5), Steering; each other pair changes nothing.
-  static let moves: [Move] = {
-    let lawful = [
-      "hold": ["new": "hold/x", "urgent": "hold/x", "cur": "hold/x", "partial": "hold/x"], "release": ["hold": "new/x"],
-      "retry": ["failed": "new/x", "partial": "partial/x"],
-      "prioritise": ["new": "urgent/x", "partial": "urgent/x"],
-      "cancel": ["new": nil, "urgent": nil, "cur": nil, "partial": nil, "hold": nil, "failed": nil]
-        as [String: String?],
-    ]
-    // Where the wish is fulfilled already.
-    let settled = [
-      "hold": ["hold"], "release": ["new", "urgent", "cur", "partial"], "retry": ["new", "urgent", "cur"],
-      "prioritise": ["urgent", "cur"], "cancel": [],
-    ]
-    return ["hold", "release", "retry", "prioritise", "cancel"].flatMap { gesture in
-      TemporarySpool.states.map { state in
-        let from = state == "cur" ? "cur/x:host.1.0000000a" : "\(state)/x"
-        if let target = lawful[gesture]?[state] { return Move(gesture: gesture, from: from, to: target, status: 0) }
-        let isSettled = settled[gesture]?.contains(state) == true
-        return Move(gesture: gesture, from: from, to: from, status: isSettled ? 0 : 1)
-      }
-    }
-  }()
+  /// The table of spool(5), Steering: to which directory a job goes from which; "" if it goes for good.
+  private static let moves = [
+    "hold": ["new": "hold", "urgent": "hold", "cur": "hold", "partial": "hold"], "release": ["hold": "new"],
+    "retry": ["failed": "new", "partial": "partial"], "prioritise": ["new": "urgent", "partial": "urgent"],
+    "cancel": ["new": "", "urgent": "", "cur": "", "partial": "", "hold": "", "failed": ""],
+  ]
+  /// Where the wish is fulfilled already. From any other directory it is refused.
+  private static let settled = [
+    "hold": ["hold"], "release": ["new", "urgent", "cur", "partial"], "retry": ["new", "urgent", "cur"],
+    "prioritise": ["urgent", "cur"], "cancel": [],
+  ]
 
   /// A name may look like another job's claim.
   @Test func aJobThatIsCalledLikeAClaim() async throws {
@@ -98,20 +77,31 @@ import Testing
     for (path, bytes) in files { #expect(try readFile(scene.spool.path(path)) == bytes, "\(path)") }
   }
 
-  @Test(arguments: moves)
-  func `each gesture moves what it should, and nothing else`(move: Move) async throws {
+  @Test(arguments: ["hold", "release", "retry", "prioritise", "cancel"])
+  func `each gesture moves what it should, and nothing else`(gesture: String) async throws {
+    let (moves, settled) = (Self.moves[gesture] ?? [:], Self.settled[gesture] ?? [])
     let text = Array("https://a.example/x\n".utf8)
-    try scene.spool.write(move.from, text)
-    try scene.spool.write("partial/x.part", [1, 2, 3])
-    try setModificationTime(scene.spool.path(move.from), secondsFromNow: 5000)
-    let result = try await scene.spoolrun(move.gesture, "x")
-    #expect(result.status == .exited(move.status), "\(result)")
-    #expect(result.errors.isEmpty == (move.status == 0), "\(result)")
-    #expect(scene.spool.places(of: "x") == (move.to.map { [$0] } ?? []))
-    if let to = move.to { #expect(try readFile(scene.spool.path(to)) == text) }
-    #expect(scene.exists("partial/x.part") == (move.to != nil), "the data goes with the job, and else stays")
-    let isDue = fileStatus(scene.spool.path("partial/x")).map { $0.st_mtim.tv_sec <= time(nil) }
-    #expect(isDue == (move.from == "partial/x" && move.to == move.from ? move.gesture == "retry" : nil))
+    func place(_ state: String) -> String { "\(state)/x-\(state)" + (state == "cur" ? ":host.1.0000000a" : "") }
+    for state in TemporarySpool.states {
+      try scene.spool.write(place(state), text)
+      try setModificationTime(scene.spool.path(place(state)), secondsFromNow: 5000)
+      try scene.spool.write("partial/x-\(state).part", [1, 2, 3])
+    }
+    let lawful = TemporarySpool.states.filter { moves[$0] != nil || settled.contains($0) }
+    let refused = TemporarySpool.states.filter { !lawful.contains($0) }.map { "x-\($0)" }
+    let result = try await scene.spoolrun([gesture] + lawful.map { "x-\($0)" }).exits(0)
+    #expect(result.errors.isEmpty, "\(result)")
+    let refusal = try await scene.spoolrun([gesture] + refused).exits(1)
+    for job in refused { #expect(refusal.errors.contains("spoolrun: \(job): "), "\(refusal)") }
+    for state in TemporarySpool.states {
+      let target = moves[state].map { "\($0)/x-\(state)" } ?? place(state)
+      let isGone = moves[state] == ""
+      #expect(scene.spool.places(of: "x-\(state)") == (isGone ? [] : [target]))
+      if !isGone { #expect(try readFile(scene.spool.path(target)) == text, "\(target)") }
+      #expect(scene.exists("partial/x-\(state).part") == !isGone, "the data goes with the job, and else stays")
+    }
+    let isDue = fileStatus(scene.spool.path("partial/x-partial")).map { $0.st_mtim.tv_sec <= time(nil) }
+    #expect(isDue == ["retry": true, "release": false][gesture])
   }
 
   @Test func `what is missing is told, the rest is done`() async throws {

@@ -21,18 +21,20 @@ import Testing
   }
 
   /// In the order of the names, however many are read at a time.
-  @Test(arguments: [[], ["-j", "1"], ["-j7"], ["--jobs=1000"]])
-  func severalAtATime(options: [String]) async throws {
+  @Test func severalAtATime() async throws {
+    let ways = [[], ["-j", "1"], ["-j7"], ["--jobs=1000"]]
     let outputs = (0..<60).map { "d/\($0)" }
     let scene = try await done(outputs, digests: "")
-    #expect(try await scene.spoolrun(["verify"] + options).output == "")
+    for options in ways { #expect(try await scene.spoolrun(["verify"] + options).output == "", "\(options)") }
     for number in stride(from: 0, to: 60, by: 3) {
       try scene.spool.write("files/d/\(number)", "rotten")
     }
-    let result = try await scene.spoolrun(["verify", "-v"] + options).exits(1, saying: "`spoolrun verify --refetch`")
-    let lines = result.output.split(separator: "\n")
-    #expect(lines.map { String($0.prefix { $0 != ":" }) } == (0..<60).map { "job-\($0)" }.sorted())
-    #expect(lines.count { $0.contains(": changed: d/") } == 20 && lines.count { $0.contains(": sound: d/") } == 40)
+    for options in ways {
+      let result = try await scene.spoolrun(["verify", "-v"] + options).exits(1, saying: "`spoolrun verify --refetch`")
+      let lines = result.output.split(separator: "\n")
+      #expect(lines.map { String($0.prefix { $0 != ":" }) } == (0..<60).map { "job-\($0)" }.sorted())
+      #expect(lines.count { $0.contains(": changed: d/") } == 20 && lines.count { $0.contains(": sound: d/") } == 40)
+    }
     try await scene.spoolrun("verify", "-j0").exits(64, saying: "from 1 to 1000")
   }
 
@@ -85,29 +87,34 @@ import Testing
   ]
 
   /// What other programs find in the lists, in the directory of the payloads.
-  @Test(
-    arguments: [
+  @Test func listsForOthers() async throws {
+    let scene = try await done(Self.outputs)
+    let lists = [
       ("sha256", "sha256sum -c --strict"), ("sha512", "sha512sum -c --strict"), ("sha1", "sha1sum -c --strict"),
       ("md5", "md5sum -c --strict"), ("sfv", "cksfv -f"), ("crc32", "cksfv -f"),
       ("sha256 --tag", "sha256sum -c --strict"), ("sha512 --tag", "sha512sum -c --strict"),
       ("sha1 --tag", "sha1sum -c --strict"), ("md5 --tag", "md5sum -c --strict"),
-    ])
-  func listsForOthers(options: String, checker: String) async throws {
-    let scene = try await done(Self.outputs)
-    let list = "\"$spoolrun\" verify --spool \"$PWD\" --sums \(options) >sums && wc -l <sums && cd files &&"
-    let result = try await scene.shell("\(list) \(checker) ../sums")
-    #expect(result.status == .exited(0) && result.output.hasPrefix("\(Self.outputs.count)\n"), "\(result)")
-    // And it is what it says.
+    ]
+    for (options, checker) in lists {
+      let list = "'sums \(options)'"
+      let line = "\"$spoolrun\" verify --spool \"$PWD\" --sums \(options) >\(list) && wc -l <\(list) && cd files && "
+      let result = try await scene.shell("\(line)\(checker) ../\(list)").exits(0)
+      #expect(result.output.hasPrefix("\(Self.outputs.count)\n"), "\(result)")
+    }
+    // And each is what it says.
     try scene.spool.write("files/d/b c", "rotten")
-    #expect(try await scene.shell("cd files && \(checker) ../sums").status != .exited(0))
+    for (options, checker) in lists {
+      #expect(try await scene.shell("cd files && \(checker) '../sums \(options)'").status != .exited(0), "\(options)")
+    }
   }
 
   /// It knows no escapes, and takes a backslash for a slash.
-  @Test(arguments: ["sha256", "sfv", "md5 --tag", "sfv --tag"])
-  func listsForRhash(options: String) async throws {
+  @Test func listsForRhash() async throws {
     let scene = try await done(Self.outputs.filter { !$0.contains("\\") })
-    let line = "\"$spoolrun\" verify --spool \"$PWD\" --sums \(options) >sums && cd files && rhash -c ../sums"
-    try await scene.shell(line).exits(0)
+    for options in ["sha256", "sfv", "md5 --tag", "sfv --tag"] {
+      let line = "\"$spoolrun\" verify --spool \"$PWD\" --sums \(options) >sums && cd files && rhash -c ../sums"
+      try await scene.shell(line).exits(0)
+    }
   }
 
   @Test func aReceiptWithoutTheDigestIsNamed() async throws {

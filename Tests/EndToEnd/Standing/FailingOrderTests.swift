@@ -79,23 +79,23 @@ import Testing
     #expect(try spool.lastFailure("standing/pod")["code"] == "http-404")
   }
 
-  @Test(arguments: [
-    ("url: http://h/x\n", "needs `every:`"), ("every: 6h\n", "no URL"),
-    ("url: http://h/x\nevery: often\n", "every: must be a time"), ("url: http://h/x\nevery: 6h\nsize: 5\n", "one file"),
-    ("url: http://h/x\nevery: 6h\noutput: x\n", "is a directory"),
-    ("url: http://h/x\nevery: 6h\nentries: html\n", "one of rss, atom"),
-    ("url: http://h/x\nevery: 6h\nresolve: y\n", "belongs to a job"),
-    ("url: http://h/x\nevery: 6h\nfirst: some\n", "or all"),
-    ("url: http://h/x\nevery: 6h\ncolour: red\n", "unknown key"),
-    ("url: gopher://h/x\nevery: 6h\n", "the scheme is not one of"),
-    ("url: sftp://h/x\nevery: 6h\n", "not enabled"),
-    ("url: http://h/x\nevery: 6h\nexpires: 2020-01-01\n", "expired"),
-  ])
-  func `what is no order goes to failed, and says why`(order: String, reason: String) async throws {
-    try spool.order("x", order)
-    let result = try await spool.once()
-    #expect(result.status == .exited(1) && result.errors.contains(reason), "\(result)")
-    #expect(spool.names("standing") == [] && spool.names("failed") == ["x"])
+  @Test func `what is no order goes to failed, and says why`() async throws {
+    let usual = "url: http://h/x\nevery: 6h\n"
+    let orders = [
+      ("url: http://h/x\n", "needs `every:`"), ("every: 6h\n", "no URL"),
+      ("url: http://h/x\nevery: often\n", "every: must be a time"), ("\(usual)size: 5\n", "one file"),
+      ("\(usual)output: x\n", "is a directory"), ("\(usual)entries: html\n", "one of rss, atom"),
+      ("\(usual)resolve: y\n", "belongs to a job"), ("\(usual)first: some\n", "or all"),
+      ("\(usual)colour: red\n", "unknown key"), ("url: gopher://h/x\nevery: 6h\n", "the scheme is not one of"),
+      ("url: sftp://h/x\nevery: 6h\n", "not enabled"), ("\(usual)expires: 2020-01-01\n", "expired"),
+    ]
+    for (number, order) in orders.enumerated() { try spool.order("x\(number)", order.0) }
+    let result = try await spool.once(exits: 1)
+    for (number, order) in orders.enumerated() {
+      let line = result.errors.split(separator: "\n").first { $0.hasPrefix("spoolrun: x\(number): ") } ?? ""
+      #expect(line.contains(order.1), "\(order): \(result)")
+    }
+    #expect(spool.names("standing") == [] && spool.names("failed").count == orders.count)
   }
 
   /// Whoever may drop jobs may not have the worker fetch for ever.
