@@ -359,11 +359,6 @@ import Testing
 
   // MARK: other
 
-  @Test func `a url in the place of a command suggests get, and its password is not shown`() async throws {
-    let result = try await spoolrun("https://user:secret@h/a", directory: here).exits(64, saying: "spoolrun get URL")
-    #expect(!result.errors.contains("secret"))
-  }
-
   @Test(.enabled("needs script(1)") { try await Need.terminal.isMet() })
   func `in a terminal there is a bar with the file's name`() async throws {
     // The rest comes when the bar is there, however long the command stands still before it draws it.

@@ -107,11 +107,6 @@ import Testing
     for line in lines { #expect(try object(String(line))["format"] as? Int == 1) }
   }
 
-  @Test func `where there is no spool it says so`() async throws {
-    let result = try await spoolrun("status", "\(directory.root)/none").exits(66)
-    #expect(result.errors.hasPrefix("spoolrun: "))
-  }
-
   @Test func `it works while jobs come and go`() async throws {
     let root = directory.root
     let mover = Task.detached {

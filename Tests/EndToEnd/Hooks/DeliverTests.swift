@@ -315,26 +315,6 @@ import Testing
     #expect(spool.told("most").count == 6 && spool.told("most").allSatisfy { Int($0) ?? 9 <= 2 })
   }
 
-  @Test func theLastHooksGetTheFacts() async throws {
-    let spool = try TemporarySpool()
-    for hook in ["done", "failed"] {
-      try spool.install(hook, "env | grep ^SPOOLRUN_ >\"$SPOOLRUN_SPOOL/told-$SPOOLRUN_JOB\"")
-    }
-    let url = server.url("/a?secret=1").replacing("http://", with: "http://us3r:secret@")
-    try spool.drop("a", "url: \(url)\noutput: d/a\n")
-    try spool.drop("b", "url: \(server.url("/404?secret=1"))\noutput: d/\n")
-    try spool.drop("c", "url: \(server.url("/x"))\ncolour: red\n")
-    try await spool.once(exits: 1)
-    let done = spool.told("told-a")
-    #expect(done.contains("SPOOLRUN_URL=\(server.url("/a"))") && done.contains { $0.hasPrefix("SPOOLRUN_SECONDS=") })
-    let failed = spool.told("told-b")
-    for fact in ["URL=\(server.url("/404"))", "OUTPUT=d/404", "CODE=http-404"] {
-      #expect(failed.contains("SPOOLRUN_\(fact)"), "\(failed)")
-    }
-    #expect(spool.told("told-c").contains("SPOOLRUN_OUTPUT="))
-    #expect(!(done + failed).contains { $0.contains("secret") })
-  }
-
   @Test(.enabled("needs rclone") { try await Need.program("rclone").isMet() })
   func theExampleForRclone() async throws {
     let spool = try TemporarySpool()

@@ -35,7 +35,9 @@ import Testing
       try spool.install(hook, "env | grep ^SPOOLRUN_ | sort >\"$SPOOLRUN_SPOOL/told-$SPOOLRUN_JOB\"")
     }
     // Nothing of a job is a command.
-    try spool.drop("$(touch x)", "url: \(server.url("/a?secret=1"))\noutput: d/a\n")
+    let url = server.url("/a?secret=1").replacing("http://", with: "http://us3r:secret@")
+    try spool.drop("$(touch x)", "url: \(url)\noutput: d/a\n")
+    try spool.drop("named", "url: \(server.url("/404?named"))\noutput: d/\n")
     let sum = String(repeating: "a", count: 64)
     let wish = "output: d/gone\nsize: 9\nsha256: \(sum)\n"
     try spool.drop("gone", "url: \(server.url("/404").replacing("//", with: "//me:s3cret@"))?k=s3cret\n\(wish)")
@@ -44,7 +46,7 @@ import Testing
     let done = try spool.text("told-$(touch x)")
     for fact in [
       "SPOOLRUN_OUTPUT=d/a", "SPOOLRUN_SIZE=100000", "SPOOLRUN_ATTEMPTS=1", "SPOOLRUN_FETCHED=100000",
-      "SPOOLRUN_CRC32=\(hex8(independentCRC32(body)))",
+      "SPOOLRUN_CRC32=\(hex8(independentCRC32(body)))", "SPOOLRUN_URL=\(server.url("/a"))",
     ] {
       #expect(done.contains("\(fact)\n"), "\(done)")
     }
@@ -58,6 +60,7 @@ import Testing
       #expect(failed.contains("SPOOLRUN_\(fact)\n"), "\(fact): \(failed)")
     }
     #expect(failed.contains(/SPOOLRUN_SECONDS=[0-9]+\n/) && done.contains(/SPOOLRUN_RATE=[1-9][0-9]*\n/), "\(done)")
+    #expect(done.contains("\nSPOOLRUN_SECONDS=") && spool.told("told-named").contains("SPOOLRUN_OUTPUT=d/404"))
     #expect(!failed.contains("s3cret"))
   }
 
@@ -76,7 +79,9 @@ import Testing
       ("bad", "2", "0", "unknown key `sise`"), ("pipe~2", "", "0", "not a regular file"), ("worse", "1", "1", "url"),
     ] {
       let facts = try told(job)
-      for fact in ["HOOK=failed", "CODE=malformed", "LINE=\(line)", "ATTEMPTS=\(attempts)", "JOB=\(job)"] {
+      for fact in ["HOOK=failed", "CODE=malformed", "LINE=\(line)", "ATTEMPTS=\(attempts)", "JOB=\(job)"]
+        + (job == "bad" ? ["OUTPUT="] : [])
+      {
         #expect(facts.contains("SPOOLRUN_\(fact)"), "\(fact): \(facts)")
       }
       #expect(facts.contains { $0.hasPrefix("SPOOLRUN_REASON=") && $0.contains(reason) }, "\(facts)")

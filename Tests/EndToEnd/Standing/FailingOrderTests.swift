@@ -32,8 +32,7 @@ import Testing
     "", "\n \n", "\u{FEFF}",
   ])
   func `a list that cannot be read takes nothing away`(list: String) async throws {
-    let server = try FeedServer(podcast(1...2))
-    try spool.order("pod", "url: \(server.url("/list"))\nevery: 6h\n")
+    let server = try spool.subscribe(to: podcast(1...2), "every: 6h\n")
     _ = try await spool.once()
     server.put(list)
     try spool.makeOrderDue("pod")
@@ -66,8 +65,7 @@ import Testing
   private func trimmed(_ text: String) -> String { String(text.reversed().drop { $0.isWhitespace }.reversed()) }
 
   @Test func `checks that fail for weeks leave no long file`() async throws {
-    let server = try FeedServer(podcast(1...2))
-    try spool.order("pod", "url: \(server.url("/list"))\nevery: 6h\n")
+    let server = try spool.subscribe(to: podcast(1...2), "every: 6h\n")
     _ = try await spool.once()
     let old = try spool.text("standing/pod")
     let failed = "failed: 2026-01-01T00:00:00Z attempt=1 class=temporary code=no-network burned=no at=0 reason=x\n"

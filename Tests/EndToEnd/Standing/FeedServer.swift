@@ -86,5 +86,12 @@ extension TemporarySpool {
     try move("tmp/\(name)", "standing/\(name)")
   }
 
+  /// A standing order `pod` of a list that a server of its own has.
+  func subscribe(to list: String, _ lines: String) throws -> FeedServer {
+    let server = try FeedServer(list)
+    try order("pod", "url: \(server.url("/list"))\n\(lines)")
+    return server
+  }
+
   func makeOrderDue(_ name: String) throws { try setModificationTime(path("standing/\(name)"), secondsFromNow: -60) }
 }

@@ -19,8 +19,8 @@ import Testing
   }
 
   @Test func `entries that cannot be fetched are told once, and fetched when they can be`() async throws {
-    let server = try FeedServer(feed(("1", "http://127.0.0.1:99999/1"), ("2", "/2")))
-    try spool.order("pod", "url: \(server.url("/list"))\nevery: 6h\nfirst: all\n")
+    let server = try spool.subscribe(
+      to: feed(("1", "http://127.0.0.1:99999/1"), ("2", "/2")), "every: 6h\nfirst: all\n")
     var result = try await check()
     #expect(result.errors.contains("pod: its list has 1 problem: `http://127.0.0.1:99999/1`: port"), "\(result)")
     let status = try await spoolrun("status", spool.root).output
@@ -62,8 +62,7 @@ import Testing
   }
 
   @Test func `an entry whose receipt is removed before the next check is not fetched again`() async throws {
-    let server = try FeedServer(feed(("1", "/1"), ("2", "/2")))
-    try spool.order("pod", "url: \(server.url("/list"))\nevery: 6h\nfirst: all\n")
+    let server = try spool.subscribe(to: feed(("1", "/1"), ("2", "/2")), "every: 6h\nfirst: all\n")
     _ = try await check()
     func clean() async throws -> Int {
       for name in spool.names("done") { try setModificationTime(spool.path("done/\(name)"), secondsFromNow: -60) }
@@ -127,8 +126,7 @@ import Testing
   }
 
   @Test func `an archive whose entries have new identities is not fetched again`() async throws {
-    let server = try FeedServer(feed(("1", "/1"), ("2", "/2")))
-    try spool.order("pod", "url: \(server.url("/list"))\nevery: 6h\nfirst: all\noutput: p/\n")
+    let server = try spool.subscribe(to: feed(("1", "/1"), ("2", "/2")), "every: 6h\nfirst: all\noutput: p/\n")
     _ = try await check()
     // Another size: it is not the same file any more.
     try spool.write("files/p/2", "changed")
@@ -142,8 +140,7 @@ import Testing
 
   /// As in a feed that has its last episode only.
   @Test func `another query is another file, unless the entry is older than the one that is there`() async throws {
-    let server = try FeedServer(feed(("1", "/get?ep=1")))
-    try spool.order("pod", "url: \(server.url("/list"))\nevery: 6h\nfirst: all\noutput: p/\n")
+    let server = try spool.subscribe(to: feed(("1", "/get?ep=1")), "every: 6h\nfirst: all\noutput: p/\n")
     let dated = feed(("3", "/get?token=3"))
       .replacing("</guid>", with: "</guid><pubDate>1 Jan 2015 00:00:00 GMT</pubDate>")
     for list in [feed(("1", "/get?ep=1")), feed(("2", "/get?ep=2")), dated] {
@@ -154,8 +151,7 @@ import Testing
   }
 
   @Test func `an entry whose receipt was archived is not fetched again by another link`() async throws {
-    let server = try FeedServer(feed(("1", "/1")))
-    try spool.order("pod", "url: \(server.url("/list"))\nevery: 6h\nfirst: all\noutput: p/\n")
+    let server = try spool.subscribe(to: feed(("1", "/1")), "every: 6h\nfirst: all\noutput: p/\n")
     _ = try await check()
     let receipt = try #require(spool.names("done").first)
     try setModificationTime(spool.path("done/\(receipt)"), secondsFromNow: -10_000)
@@ -170,8 +166,7 @@ import Testing
   @Test(arguments: [(300, true), (6, false)]) func `a time further ahead than the next check can be counts as due`(
     days: Int, isDue: Bool
   ) async throws {
-    let server = try FeedServer(feed(("1", "/1")))
-    try spool.order("pod", "url: \(server.url("/list"))\nevery: 6d\n")
+    let server = try spool.subscribe(to: feed(("1", "/1")), "every: 6d\n")
     try setModificationTime(spool.path("standing/pod"), secondsFromNow: days * 86_400)
     #expect(try await spoolrun("status", spool.root).output.contains("due now") == isDue)
     _ = try await spool.once()

@@ -82,8 +82,7 @@ import Testing
   }
 
   @Test func `hold, release and cancel`() async throws {
-    let server = try FeedServer(podcast(1...3))
-    try spool.order("pod", "url: \(server.url("/list"))\nevery: 1d\n")
+    let server = try spool.subscribe(to: podcast(1...3), "every: 1d\n")
     try await command(spool, "hold", "pod").exits(0)
     #expect(spool.places(of: "pod") == ["hold/pod"])
     #expect(try await spool.once().status == .exited(0) && server.checks.isEmpty)
@@ -144,8 +143,7 @@ import Testing
 
   /// Of a job and an order with one name, no command could tell which is meant.
   @Test func `jobs and orders take different names`() async throws {
-    let server = try FeedServer(podcast(1...3))
-    try spool.order("pod", "url: \(server.url("/list"))\nevery: 1d\n")
+    let server = try spool.subscribe(to: podcast(1...3), "every: 1d\n")
     let added = try await command(spool, "add", server.url("/x"), "--name", "pod")
     #expect(added.output == "pod~2\n" && added.errors.contains("because the name pod is taken"), "\(added)")
     let list = spool.path("list")

@@ -9,8 +9,7 @@ import Testing
   init() throws { spool = try TemporarySpool() }
 
   @Test func `new episodes come by themselves, each once`() async throws {
-    let server = try FeedServer(podcast(1...3))
-    try spool.order("pod", "url: \(server.url("/list"))\nevery: 1s\noutput: pods/\n")
+    let server = try spool.subscribe(to: podcast(1...3), "every: 1s\noutput: pods/\n")
     let worker = try startSpoolrun(["-v", spool.root])
     try await waitUntil("the newest episode") { spool.payloads == ["pods/3.mp3"] }
     let before = server.checks.count
@@ -32,8 +31,7 @@ import Testing
   }
 
   @Test func `--once looks at what is due, and runs what comes of it`() async throws {
-    let server = try FeedServer(podcast(1...3))
-    try spool.order("pod", "url: \(server.url("/list"))\nevery: 6h\nfirst: all\n")
+    let server = try spool.subscribe(to: podcast(1...3), "every: 6h\nfirst: all\n")
     var result = try await spool.once()
     #expect(result.status == .exited(0) && result.errors == "", "\(result)")
     #expect(spool.payloads == ["1.mp3", "2.mp3", "3.mp3"])
@@ -102,8 +100,7 @@ import Testing
   }
 
   @Test func `two workers look at a list once`() async throws {
-    let server = try FeedServer(podcast(1...3))
-    try spool.order("pod", "url: \(server.url("/list"))\nevery: 1d\nfirst: all\n")
+    let server = try spool.subscribe(to: podcast(1...3), "every: 1d\nfirst: all\n")
     let workers = try (0..<3).map { _ in try startSpoolrun(["--once", spool.root]) }
     for worker in workers { _ = try await worker.result() }
     #expect(server.checks.count == 1 && server.media.count == 3)
@@ -134,8 +131,7 @@ import Testing
   }
 
   @Test func `an order with another URL asks for the whole list`() async throws {
-    let server = try FeedServer(podcast(1...2))
-    try spool.order("pod", "url: \(server.url("/list"))\nevery: 1d\n")
+    let server = try spool.subscribe(to: podcast(1...2), "every: 1d\n")
     _ = try await spool.once()
     let text = try spool.text("standing/pod")
     try spool.order("pod", text.replacing("/list\n", with: "/list2\n"))
