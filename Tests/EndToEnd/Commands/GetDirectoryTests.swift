@@ -222,19 +222,12 @@ import Testing
     try #require(chmod("\(spool)/hooks/verify", 0o700) == 0)
     let result = try await get(server.url("/a"))
     #expect(result.status == .exited(0) && fileStatus("\(home.path)/run") == nil, "\(result)")
-    let config = "\(home.path)/.config/spoolrun/hooks"
-    try await runTool(["/bin/mkdir", "-p", config], directory: home.path)
-    try writeFile("\(config)/verify", "#!/bin/sh\nexit 1\n")
-    try #require(chmod("\(config)/verify", 0o700) == 0)
+    try await install("verify", "exit 1")
     try await get("--once", server.url("/b")).exits(75, saying: "b: rejected: ")
   }
 
   @Test func `what the hook deliver has moved on is not missing`() async throws {
-    let config = "\(home.path)/.config/spoolrun/hooks"
-    try await runTool(["/bin/mkdir", "-p", config], directory: home.path)
-    let hook = "#!/bin/sh\nmv \"$SPOOLRUN_DIRECTORY/$SPOOLRUN_OUTPUT\" \(home.path)/elsewhere\n"
-    try writeFile("\(config)/deliver", hook)
-    try #require(chmod("\(config)/deliver", 0o700) == 0)
+    try await install("deliver", "mv \"$SPOOLRUN_DIRECTORY/$SPOOLRUN_OUTPUT\" \(home.path)/elsewhere")
     #expect(try await get(server.url("/a")).status == .exited(0) && names(in: here) == [])
     let result = try await spoolrun("verify", "-v", "--refetch", environment: environment, directory: here)
     #expect(result.status == .exited(0) && result.output == "a: delivered\n", "\(result)")
@@ -247,12 +240,11 @@ import Testing
     try await get(server.url("/a")).exits(0, saying: "a: is there already")
     #expect(server.requests.count == 1)
     let config = "\(home.path)/.config/spoolrun"
-    try await runTool(["/bin/mkdir", "-p", "\(config)/hooks"], directory: home.path)
+    try await runTool(["/bin/mkdir", "-p", config])
     try writeFile("\(config)/defaults", "mode: 640\n")
     try await get(server.url("/b")).exits(0)
     #expect((fileStatus("\(here)/b")?.st_mode ?? 0) & 0o777 == 0o640)
-    try writeFile("\(config)/hooks/verify", "#!/bin/sh\nexit 1\n")
-    try #require(chmod("\(config)/hooks/verify", 0o700) == 0)
+    try await install("verify", "exit 1")
     try await get("--once", server.url("/c")).exits(75, saying: "c: rejected: ")
   }
 
