@@ -17,8 +17,8 @@ extension CommandResult {
   }
 }
 
-/// Plays a test again where the machine stood still in it, such as for the 4 s after which a first mismatch is looked at
-/// again, in the same run.
+/// Plays a test again where the machine stood still in it, such as for the 4 s after which the same run looks at a
+/// first mismatch again.
 /// - Parameter play: returns false, without a judgement, if it did.
 func replay(_ play: () async throws -> Bool) async throws {
   var plays = 1
