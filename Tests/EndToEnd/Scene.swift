@@ -81,8 +81,7 @@ final class Scene: Sendable {
       worker.send(signal: SIGKILL)
       throw error
     }
-    worker.send(signal: SIGTERM)
-    return try await worker.result()
+    return try await worker.stop()
   }
 
   /// Waits until a worker watches: until it runs what is dropped.

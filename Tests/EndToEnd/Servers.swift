@@ -31,17 +31,27 @@ func halfwayServer(_ body: [UInt8], gate: Gate) throws -> ScriptedServer {
 let patient = "timeout: 1h\n"
 
 /// A worker that holds half of job `a` until the gate opens.
-/// - Parameter more: lines of the job beside its URL.
-func startHalfway(_ more: String = "") async throws -> (
-  spool: TemporarySpool, server: ScriptedServer, worker: RunningCommand, gate: Gate
-) {
+/// - Parameters:
+///   - more: lines of the job beside its URL.
+///   - spool: where the job is; nil for a spool of its own.
+///   - place: where the worker sees that spool, if not where it is.
+///   - prefix: the command to run the worker behind.
+func startHalfway(
+  _ more: String = "", in spool: TemporarySpool? = nil, at place: String? = nil, _ options: [String] = ["--once"],
+  prefix: [String] = []
+) async throws -> (spool: TemporarySpool, server: ScriptedServer, worker: RunningCommand, gate: Gate) {
   let gate = try Gate()
   let server = try halfwayServer(halfwayBody, gate: gate)
-  let spool = try TemporarySpool()
+  let spool = try spool ?? TemporarySpool()
   try spool.drop("a", "\(server.url("/a"))\n\(patient)\(more)")
-  let worker = try startSpoolrun(["--once", spool.root])
-  try await waitUntil("half of it is there") { spool.length("partial/a.part") == halfwayBody.count / 2 }
+  let worker = try startSpoolrun(options + [place ?? spool.root], prefix: prefix)
+  try await waitForHalf(in: spool)
   return (spool, server, worker, gate)
+}
+
+/// Waits until half of a job's data is there, as from ``halfwayServer(_:gate:)``.
+func waitForHalf(of job: String = "a", in spool: TemporarySpool) async throws {
+  try await waitUntil("half of it is there") { spool.length("partial/\(job).part") == halfwayBody.count / 2 }
 }
 
 let halfwayBody: [UInt8] = (0..<1_000_000).map { UInt8(truncatingIfNeeded: $0 >> 4 ^ $0) }

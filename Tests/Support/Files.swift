@@ -22,9 +22,14 @@ package func readFile(_ path: String) throws(TestSupportError) -> [UInt8] {
   }
 }
 
+/// The same as text.
+package func readText(_ path: String) throws(TestSupportError) -> String {
+  String(decoding: try readFile(path), as: UTF8.self)
+}
+
 /// As a worker of this machine calls it.
 package func hostName() throws(TestSupportError) -> String {
-  String(decoding: try readFile("/proc/sys/kernel/hostname"), as: UTF8.self).filter { $0 != "\n" }
+  try readText("/proc/sys/kernel/hostname").filter { $0 != "\n" }
 }
 
 /// Creates or replaces the contents of a file.
@@ -40,6 +45,10 @@ package func writeFile(_ path: String, _ bytes: some Collection<UInt8>) throws(T
       rest = rest.dropFirst(count)
     }
   }
+}
+
+package func writeFile(_ path: String, _ text: String) throws(TestSupportError) {
+  try writeFile(path, Array(text.utf8))
 }
 
 /// What stat(2) tells of a file, without following a link; nil if it isn't there.

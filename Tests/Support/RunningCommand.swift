@@ -70,6 +70,13 @@ package final class RunningCommand: Sendable {
     }
   }
 
+  /// Sends a signal, and waits for the end.
+  @discardableResult
+  package func stop(_ signal: Int32 = SIGTERM) async throws -> CommandResult {
+    send(signal: signal)
+    return try await result()
+  }
+
   /// Waits for the process to end and its output to be closed.
   package func result() async throws -> CommandResult {
     try await withCheckedThrowingContinuation { continuation in

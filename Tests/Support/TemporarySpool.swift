@@ -23,9 +23,21 @@ package final class TemporarySpool: Sendable {
     "\(root)/\(relative)"
   }
 
+  /// The text of a file in the spool.
+  package func text(_ relative: String) throws(TestSupportError) -> String { try readText(path(relative)) }
+
+  /// Creates or replaces the contents of a file in the spool.
+  package func write(_ relative: String, _ text: String) throws(TestSupportError) {
+    try writeFile(path(relative), text)
+  }
+
+  package func write(_ relative: String, _ bytes: some Collection<UInt8>) throws(TestSupportError) {
+    try writeFile(path(relative), bytes)
+  }
+
   /// Drops a job as the protocol asks: written in `tmp/`, renamed into `new/`.
   package func drop(_ name: String, _ job: String) throws {
-    try writeFile(path("tmp/\(name)"), Array(job.utf8))
+    try write("tmp/\(name)", job)
     guard rename(path("tmp/\(name)"), path("new/\(name)")) == 0 else {
       throw TestSupportError("rename", name, errno: errno)
     }
@@ -38,7 +50,7 @@ package final class TemporarySpool: Sendable {
     try writeFile(data, part)
     guard let inode = fileStatus(data)?.st_ino else { throw TestSupportError("stat", data, errno: errno) }
     let lines = try facts.journal(inode: UInt64(inode), length: part.count, checksum: independentCRC32(part), of: job)
-    try writeFile(path("partial/\(name)"), Array((job + lines).utf8))
+    try write("partial/\(name)", job + lines)
     try setModificationTime(path("partial/\(name)"), secondsFromNow: -120)
   }
 
@@ -138,8 +150,7 @@ package struct PartialFacts: Sendable {
   /// The lines of one attempt that a signal stopped.
   /// - Parameter job: the job's text, whose first URL was asked.
   func journal(inode: UInt64, length: Int, checksum: UInt32, of job: String) throws -> String {
-    let bootBytes = try readFile("/proc/sys/kernel/random/boot_id")
-    let boot = String(decoding: bootBytes, as: UTF8.self).prefix { $0 != "\n" }
+    let boot = try readText("/proc/sys/kernel/random/boot_id").prefix { $0 != "\n" }
     let host = try hostName()
     let time = "2026-01-02T03:04:05Z"
     let asked = (job.split(separator: "\n").first { $0.contains("://") } ?? "").split(separator: " ").last ?? ""

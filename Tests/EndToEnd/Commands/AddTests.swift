@@ -4,10 +4,13 @@ import Testing
 
 /// What `add` says that it did, and what it leaves.
 @Suite struct AddTests {
+  private let scene: Scene
+
+  init() throws { scene = try Scene() }
+
   @Test(arguments: ["new/x", "cur/x:host.1.0000000a", "partial/x", "hold/x", "failed/x", "done/x"])
   func `--new drops nothing where a job has the name, in any state`(place: String) async throws {
-    let scene = try Scene()
-    try writeFile(scene.spool.path(place), Array("https://a.example/x\n".utf8))
+    try scene.spool.write(place, "https://a.example/x\n")
     let result = try await scene.spoolrun("add", "--new", "https://a.example/x")
     #expect(result.status == .exited(0) && result.output == "x\n", "\(result)")
     #expect(result.errors == "spoolrun: x: already there, as \(place); nothing is dropped\n", "\(result)")
@@ -24,7 +27,6 @@ import Testing
   }
 
   @Test func `all jobs are dropped, also if nobody reads their names`() async throws {
-    let scene = try Scene()
     let urls = (1...300).map { "https://a.example/\($0)" }.joined(separator: " ")
     let line = "'\(try productPath("spoolrun"))' add --spool '\(scene.spool.root)' \(urls) | head -n 1"
     let result = try await runTool(["/bin/sh", "-c", line])
@@ -33,39 +35,35 @@ import Testing
 
   @Test(arguments: ["new/other", "partial/other", "hold/other", "failed/other", "done/other"])
   func `--new drops nothing where a job or a receipt has the URL and the output`(place: String) async throws {
-    let scene = try Scene()
-    try writeFile(
-      scene.spool.path(place), Array("url: https://m.example/y\nurl: https://a.example/x\noutput: x\n".utf8))
+    try scene.spool.write(place, "url: https://m.example/y\nurl: https://a.example/x\noutput: x\n")
     let result = try await scene.spoolrun("add", "--new", "https://a.example/x")
     #expect(result.output == "other\n" && result.errors.contains("already there, as \(place)"), "\(result)")
     #expect(scene.spool.places(of: "x") == [])
     for arguments in [["https://a.example/x", "-o", "elsewhere/y"], ["https://b.example/x"]] {
       let added = try await scene.spoolrun(["add", "--new", "--name", "n"] + arguments)
       #expect(added.output == "n\n" && added.errors == "", "\(added)")
-      #expect(try await scene.spoolrun("cancel", "n").status == .exited(0))
+      try await scene.spoolrun("cancel", "n").exits(0)
     }
   }
 
   @Test(arguments: ["standing/o", "cur/o:host.1.0000000a", "hold/o", "failed/o"])
   func `a subscription is not the job that --new looks for, and has no end to wait for`(place: String) async throws {
-    let scene = try Scene()
     #expect(mkdir(scene.spool.path("standing"), 0o700) == 0)
-    try writeFile(scene.spool.path(place), Array("https://a.example/x\nevery: 1h\n".utf8))
-    let wait = try await scene.spoolrun("add", "--new", "--wait", "--name", "o", "https://a.example/x")
-    #expect(wait.status == .exited(64) && wait.errors.contains("o is a subscription, which has no end"), "\(wait)")
+    try scene.spool.write(place, "https://a.example/x\nevery: 1h\n")
+    try await scene.spoolrun("add", "--new", "--wait", "--name", "o", "https://a.example/x")
+      .exits(64, saying: "o is a subscription, which has no end")
     #expect(try await scene.spoolrun("add", "--new", "https://a.example/x").output == "x\n")
-    try writeFile("\(scene.tools)/list", Array("https://a.example/x\noutput: y\n".utf8))
+    try writeFile("\(scene.tools)/list", "https://a.example/x\noutput: y\n")
     try scene.spool.drop("o2", "https://a.example/x\noutput: y\nevery: 1h\n")
     #expect(try await scene.spoolrun("add", "--new", "--from", "\(scene.tools)/list").output == "1 added\n")
   }
 
   @Test func `--new of what is new drops it, and the second time not`() async throws {
-    let scene = try Scene()
     for _ in 1...2 {
       #expect(try await scene.spoolrun("add", "--new", scene.server.url("/x")).output == "x\n")
       #expect(scene.spool.places(of: "x") == ["new/x"])
     }
-    #expect(try await scene.spoolrun("--once").status == .exited(0))
+    try await scene.spool.once(exits: 0)
     let done = try await scene.spoolrun("add", "--new", scene.server.url("/x"))
     #expect(done.errors.contains("already there, as done/x") && scene.spool.names("new") == [], "\(done)")
   }
@@ -84,7 +82,7 @@ import Testing
         return stat("\(descriptors)/\(name)", &status) == 0 && status.st_ino == inode
       }
     }
-    try writeFile(spool.path("new/x"), Array("https://a.example/x\n".utf8))
+    try spool.write("new/x", "https://a.example/x\n")
     try #require(flock(lock, LOCK_UN) == 0)
     let result = try await command.result()
     #expect(result.errors.contains("already there, as new/x"), "\(result)")
@@ -97,7 +95,7 @@ import Testing
     let lock = open(spool.path("tmp"), O_RDONLY | O_DIRECTORY | O_CLOEXEC)
     try #require(lock >= 0 && flock(lock, LOCK_EX | LOCK_NB) == 0)
     let (list, log) = (spool.path("list"), spool.path("log"))
-    try writeFile(list, Array("https://a.example/x\n".utf8))
+    try writeFile(list, "https://a.example/x\n")
     let command = try startSpoolrun(
       ["add", "--spool", spool.root] + arguments, prefix: ["/bin/sh", "-c", "exec \"$@\" 2>\(log) <\(list)", "sh"])
     defer { command.send(signal: SIGKILL) }
@@ -109,7 +107,6 @@ import Testing
   }
 
   @Test func `URLs of different names are several files, and of one name mirrors`() async throws {
-    let scene = try Scene()
     let urls = ["/a", "/b", "/a?mirror"].map { scene.server.url($0) }
     for option in ["--name=n", "--remote-name", "--size=5", "--resolve=x"] {
       let refused = try await scene.spoolrun(["add", option] + urls)
@@ -119,7 +116,7 @@ import Testing
     #expect(last.status == .exited(64) && scene.spool.names("new") == [], "\(last)")
     let result = try await scene.spoolrun(["add", "-o", "d/"] + urls)
     #expect(result.output == "a\nb\n" && result.errors == "", "\(result)")
-    let text = String(decoding: try readFile(scene.spool.path("new/a")), as: UTF8.self)
+    let text = try scene.spool.text("new/a")
     #expect(text == "url: \(urls[0])\nurl: \(urls[2])\noutput: d/\n")
     let mirrors = try await scene.spoolrun(["add", "-o", "one"] + urls)
     #expect(mirrors.output == "one\n" && scene.spool.names("new") == ["a", "b", "one"], "\(mirrors)")
@@ -134,17 +131,15 @@ import Testing
   }
 
   @Test func `a scheme that the spool's worker does not allow is refused`() async throws {
-    let scene = try Scene()
-    let refused = try await scene.spoolrun("add", "ftp://h/x")
-    #expect(refused.status == .exited(64) && refused.errors.contains("the scheme ftp is not enabled"), "\(refused)")
+    try await scene.spoolrun("add", "ftp://h/x").exits(64, saying: "the scheme ftp is not enabled")
     #expect(scene.spool.names("new") == [] && scene.spool.names("tmp") == [])
     // The last worker that started counts.
-    #expect(try await scene.spoolrun("--once", "--protocols", "https,ftp").status == .exited(0))
+    try await scene.spoolrun("--once", "--protocols", "https,ftp").exits(0)
     #expect(try await scene.spoolrun("add", "ftp://h/x").output == "x\n")
-    #expect(try await scene.spoolrun("add", "http://h/x").status == .exited(64))
+    try await scene.spoolrun("add", "http://h/x").exits(64)
     try await scene.spoolrun("cancel", "x")
-    #expect(try await scene.spoolrun("--once").status == .exited(0))
-    #expect(try await scene.spoolrun("add", "ftp://h/x").status == .exited(64))
+    try await scene.spool.once(exits: 0)
+    try await scene.spoolrun("add", "ftp://h/x").exits(64)
     #expect(!scene.exists("protocols") && scene.spool.names("tmp") == [])
   }
 }

@@ -14,8 +14,7 @@ import Testing
       try scene.spool.drop(
         name, "url: \(scene.server.url("/\(name.prefix(1))?token=s3cret"))\noutput: sets/\(name)\ndigests: sha256\n")
     }
-    let run = try await scene.spoolrun("run", "--once")
-    #expect(run.status == .exited(0), "\(run)")
+    try await scene.spoolrun("run", "--once").exits(0)
     for name in ["a", "b c"] { try age(name) }
   }
 
@@ -71,7 +70,7 @@ import Testing
     let after = try await scene.spoolrun("verify", "-v")
     #expect(after.status == .exited(0) && lines(after.output) == lines(before.output) && lines(after.output).count == 3)
     #expect(try await lines(scene.spoolrun("verify", "--sums", "sha256").output) == lines(sums.output))
-    try writeFile(scene.spool.path("files/sets/a"), Array("x".utf8))
+    try scene.spool.write("files/sets/a", "x")
     let changed = try await scene.spoolrun("verify")
     #expect(changed.status == .exited(1) && changed.output.hasPrefix("a: changed: sets/a: "), "\(changed)")
     let named = try await scene.spoolrun("verify", "-v", "b c", "done/young")
@@ -88,7 +87,7 @@ import Testing
     let place = "\(try month)/a"
     #expect(archived.output == story.replacing("done/a", with: place) && archived.status == .exited(0))
     #expect(try await scene.spoolrun("status", scene.spool.root, "done/b c").output.hasPrefix("b c: done\n"))
-    #expect(try await scene.spoolrun("status", scene.spool.root, "archive").status == .exited(1))
+    try await scene.spoolrun("status", scene.spool.root, "archive").exits(1)
     let table = try await scene.spoolrun("status")
     #expect(table.output.contains("1 done") && !table.output.contains("2 done"), "archive is no receipt: \(table)")
     let page = try await scene.spoolrun("report", "-o", "-")
@@ -113,7 +112,7 @@ import Testing
     #expect(try await add("-o", "sets/z", "--name", "a").errors.contains("with another URL or output"))
     #expect(try await add("-o", "sets/z", "--name", "z").output == "z\n", "it is new")
     func addList(_ url: String, _ output: String, _ options: String...) async throws -> String {
-      try writeFile("\(scene.tools)/list", Array("url: \(scene.server.url(url))\noutput: \(output)\n".utf8))
+      try writeFile("\(scene.tools)/list", "url: \(scene.server.url(url))\noutput: \(output)\n")
       return try await scene.spoolrun(["add", "--from", "\(scene.tools)/list"] + options).output
     }
     #expect(try await addList("/a?token=s3cret", "sets/a", "--new") == "0 added, 1 already there\n")
@@ -131,7 +130,7 @@ import Testing
     try await fill()
     func counters(_ options: String...) async throws -> [Substring] {
       let text = try await scene.spoolrun(["status"] + options + [scene.spool.root]).output
-      let file = options.first == "--textfile" ? String(decoding: try readFile(options[1]), as: UTF8.self) : text
+      let file = options.first == "--textfile" ? try readText(options[1]) : text
       return file.split(separator: "\n").filter { $0.hasPrefix("spoolrun_") && $0.contains("_total") }
     }
     let (old, new) = (scene.spool.path("tmp/old.prom"), scene.spool.path("tmp/new.prom"))
@@ -153,9 +152,9 @@ import Testing
   @Test func `a receipt can be brought back by hand, and two of one name are kept`() async throws {
     try await fill()
     try await archive()
-    #expect(try await scene.shell("mv \(try month)/a done/").status == .exited(0))
+    try await scene.shell("mv \(try month)/a done/").exits(0)
     #expect(try await scene.spoolrun("status", scene.spool.root, "a").output.contains("done/a\n"))
-    #expect(try await scene.shell("cp -p done/a \(try month)/ && echo '# mine' >>\(try month)/a").status == .exited(0))
+    try await scene.shell("cp -p done/a \(try month)/ && echo '# mine' >>\(try month)/a").exits(0)
     let again = try await scene.spoolrun("clean", "--archive", "1d")
     #expect(again.output == "archived 1 receipt in \(try month)~2\n", "\(again)")
     let both = try await scene.spoolrun("status", scene.spool.root, "a")
@@ -167,7 +166,7 @@ import Testing
   @Test func `several at once`() async throws {
     try await fill()
     for number in 0..<200 {
-      try writeFile(scene.spool.path("done/n\(number)"), try readFile(scene.spool.path("done/young")))
+      try scene.spool.write("done/n\(number)", try readFile(scene.spool.path("done/young")))
       try age("n\(number)")
     }
     let all = try await scene.shell(
@@ -188,7 +187,7 @@ import Testing
       sed 's/\\\\/\\\\x5c/g' "\(try month)/$name" | awk '{ printf "%s\\\\n", $0 }'; echo
       done; } | gzip >\(file) && rm -r \(try month)
       """
-    #expect(try await scene.shell(pack).status == .exited(0))
+    try await scene.shell(pack).exits(0)
     let clean = try await scene.spoolrun("clean")
     #expect(clean.output.contains("\(file): an archive of version 0.2: contrib/unarchive"), "\(clean)")
     let result = try await scene.shell("\(SourceTree.contrib("unarchive")) \(file)")
@@ -196,7 +195,7 @@ import Testing
     #expect(!scene.exists(file), "it has nothing any more")
     let place = scene.spool.path("\(try month)/b c")
     #expect(try readFile(place) == receipt && fileStatus(place)?.st_mtim.tv_sec == 1_767_225_600)
-    #expect(try await scene.spoolrun("verify").status == .exited(0))
+    try await scene.spoolrun("verify").exits(0)
   }
 
   @Test func `a job may be called archive`() async throws {
@@ -208,6 +207,6 @@ import Testing
     try scene.spool.drop("archive", "url: \(scene.server.url("/y"))\noutput: y\n")
     try await scene.spoolrun("run", "--once")
     #expect(Set(scene.spool.names("done")) == ["archive", "archive~2", "archive~3", "young"])
-    #expect(try await scene.spoolrun("verify").status == .exited(0))
+    try await scene.spoolrun("verify").exits(0)
   }
 }

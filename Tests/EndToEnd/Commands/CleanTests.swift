@@ -4,9 +4,12 @@ import TestSupport
 import Testing
 
 @Suite struct CleanTests {
+  private let scene: Scene
+
+  init() throws { scene = try Scene() }
+
   /// A spool with something of every kind.
-  private func litteredScene() throws -> Scene {
-    let scene = try Scene()
+  private func litter() throws {
     let spool = scene.spool
     let job = Array("https://a.example/x\n".utf8)
     let record = Array(
@@ -15,7 +18,7 @@ import Testing
       verified: 2026-01-02T03:04:05Z size=1 crc32=d3d99e8b part=7
       done: 2026-01-02T03:04:05Z attempts=1 output=
       """
-    func put(_ path: String, _ bytes: [UInt8] = [0x41]) throws { try writeFile(spool.path(path), bytes) }
+    func put(_ path: String, _ bytes: [UInt8] = [0x41]) throws { try spool.write(path, bytes) }
     for name in ["gone", "waiting", "running", "begun", "held", "failed", "finished"] {
       try put("partial/\(name).part")
     }
@@ -39,13 +42,12 @@ import Testing
     try put("done/finished", job + Array("\(receipt)there\n".utf8))
     try put("done/missing", job + Array("\(receipt)nowhere\n".utf8))
     try put("tmp/young")
-    return scene
   }
 
   private static let removed = ["failed/other.part", "failed/rm.record", "partial/finished.part", "partial/gone.part"]
 
   @Test func `it removes what has no job, and says so first if asked`() async throws {
-    let scene = try litteredScene()
+    try litter()
     let before = filesBelow(scene.spool.root)
     let dry = try await scene.spoolrun("clean", "--dry-run")
     #expect(dry.status == .exited(0) && dry.errors == "", "\(dry)")
@@ -60,7 +62,7 @@ import Testing
   }
 
   @Test func `receipts go when they are old and it is asked to, payloads never`() async throws {
-    let scene = try litteredScene()
+    try litter()
     try setModificationTime(scene.spool.path("done/finished"), secondsFromNow: -3 * 86_400)
     try await scene.spoolrun("clean", "--keep-done", "4d")
     #expect(scene.spool.names("done") == ["finished", "missing"])
@@ -75,26 +77,23 @@ import Testing
 
   /// As `mv cur/x:OWNER hold/` and `release --all` leave it.
   @Test func `data of a job that still has its owner behind its name stays`() async throws {
-    let scene = try litteredScene()
-    try writeFile(scene.spool.path("new/gone:host.1.0000000a"), Array("https://a.example/x\n".utf8))
+    try litter()
+    try scene.spool.write("new/gone:host.1.0000000a", "https://a.example/x\n")
     let result = try await scene.spoolrun("clean")
     #expect(result.status == .exited(0) && fileStatus(scene.spool.path("partial/gone.part")) != nil, "\(result)")
   }
 
   @Test func `data that somebody has locked stays`() async throws {
-    let scene = try litteredScene()
-    let result = try await scene.shell("flock partial/gone.part $spoolrun clean")
-    #expect(result.status == .exited(0), "\(result)")
+    try litter()
+    try await scene.shell("flock partial/gone.part $spoolrun clean").exits(0)
     #expect(scene.exists("partial/gone.part") && !scene.exists("partial/finished.part"))
-    let cancel = try await scene.shell("flock partial/held.part $spoolrun cancel held")
-    #expect(cancel.status == .exited(0), "\(cancel)")
+    try await scene.shell("flock partial/held.part $spoolrun cancel held").exits(0)
     #expect(scene.exists("partial/held.part") && !scene.exists("hold/held"), "the worker removes it")
   }
 
   @Test func `a worker removes at its start only what is old`() async throws {
-    let scene = try Scene()
     for path in ["partial/gone.part", "tmp/young", "failed/other.part"] {
-      try writeFile(scene.spool.path(path), [1])
+      try scene.spool.write(path, [1])
       // Old by its content alone: so `cp -p` leaves a file that was made just now.
       try setModificationTime(scene.spool.path(path), secondsFromNow: -40 * 3600)
     }
@@ -104,9 +103,8 @@ import Testing
   }
 
   @Test func `old files in tmp go, but for directories and what is ignored`() throws {
-    let scene = try Scene()
     let own = [".clock:host.1.0000000a", ".list:host.1.0000000a", ".owner:host.1.0000000a"]
-    for name in ["left", ".gitkeep"] + own { try writeFile(scene.spool.path("tmp/\(name)"), [1]) }
+    for name in ["left", ".gitkeep"] + own { try scene.spool.write("tmp/\(name)", [1]) }
     mkdir(scene.spool.path("tmp/directory"), 0o700)
     let (owner, boot) = WorkerID.current()
     let spool = try Spool(scene.spool.root, owner: owner, boot: boot)
@@ -123,15 +121,14 @@ import Testing
 
   /// Of failed jobs, only that for which `retry` has no use.
   @Test func `data whose output is another file goes, and no other of failed jobs`() async throws {
-    let scene = try Scene()
     let spool = scene.spool
     let record = "failed: 2026-01-02T03:04:05Z attempt=1 class=permanent code="
     for (name, code) in [("taken", "output-exists"), ("missing", "http-404"), ("again", "output-exists")] {
-      try writeFile(spool.path("failed/\(name)"), Array("https://a.example/x\n\(record)\(code) at=1\n".utf8))
-      try writeFile(spool.path("partial/\(name).part"), [0x41])
+      try spool.write("failed/\(name)", "https://a.example/x\n\(record)\(code) at=1\n")
+      try spool.write("partial/\(name).part", [0x41])
     }
     // Another job of the name waits.
-    try writeFile(spool.path("new/again"), Array("https://a.example/x\n".utf8))
+    try spool.write("new/again", "https://a.example/x\n")
     let sweep = try await scene.spoolrun("run", "--once", "--gate", "false")
     #expect(spool.names("partial").count == 3, "a worker leaves it: \(sweep)")
     let locked = try await scene.shell("flock partial/taken.part $spoolrun clean")
@@ -142,7 +139,6 @@ import Testing
   }
 
   @Test func `links of get to directories that are gone are removed when no job names them`() async throws {
-    let scene = try Scene()
     let spool = scene.spool
     mkdir(spool.path("roots"), 0o700)
     func link(_ target: String, _ name: String? = nil) -> String {
@@ -152,7 +148,7 @@ import Testing
     }
     let (gone, named, kept) = (link("\(nowhere)/gone"), link("\(nowhere)/named"), link("/"))
     let own = link("\(nowhere)/usb", "usb")
-    try writeFile(spool.path("hold/job"), Array("url: https://a.example/x\nroot: \(named)\n".utf8))
+    try spool.write("hold/job", "url: https://a.example/x\nroot: \(named)\n")
     let result = try await scene.spoolrun("clean")
     #expect(result.output == "removed roots/\(gone): the directory that it leads to is gone\n", "\(result)")
     #expect(Set(spool.names("roots")) == [named, kept, own])

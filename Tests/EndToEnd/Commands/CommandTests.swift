@@ -9,30 +9,32 @@ import Testing
 
 /// init, add and verify, and the sentences of a run.
 @Suite struct CommandTests {
+  private let spool: TemporarySpool
+
+  init() throws { spool = try TemporarySpool() }
+
   @Test func initMakesASpool() async throws {
     let directory = try TemporaryDirectory()
     let path = "\(directory.path)/a b\u{202e}"
     for _ in 1...2 {
-      let result = try await spoolrun("init", path)
-      #expect(result.status == .exited(0), "\(result)")
+      try await spoolrun("init", path).exits(0)
       #expect(
         Set(TestSupport.names(in: path)).isSuperset(of: [
           "tmp", "new", "cur", "partial", "done", "failed", "hold", "files",
         ]))
     }
     #expect((fileStatus(path)?.st_mode ?? 0) & 0o777 == 0o700)
-    #expect(try await spoolrun("--once", path).status == .exited(0))
+    try await spoolrun("--once", path).exits(0)
     // Where to: the argument, the environment, here.
     #expect(
       try await spoolrun("init", environment: ["SPOOLRUN_SPOOL": "\(directory.path)/by-environment"]).status
         == .exited(0))
-    #expect(try await spoolrun("init", directory: directory.path).status == .exited(0))
+    try await spoolrun("init", directory: directory.path).exits(0)
     #expect(Set(TestSupport.names(in: directory.path)).isSuperset(of: ["by-environment", "spool"]))
   }
 
   @Test func addDropsAJob() async throws {
     let server = try simpleServer()
-    let spool = try TemporarySpool()
     let sum = hex8(independentCRC32(Array("payload\n".utf8)))
     let result = try await spoolrun(
       "add", "--spool", spool.root, server.url("/404"), server.url("/a"), "-o", "sets/x", "--size", "8", "--crc32",
@@ -42,7 +44,7 @@ import Testing
     #expect(result.status == .exited(0) && result.errors == "", "\(result)")
     #expect(result.output == "my job\n")
     #expect(spool.places(of: "my job") == ["new/my job"] && spool.names("tmp") == [])
-    #expect(try await spoolrun("--once", environment: ["SPOOLRUN_SPOOL": spool.root]).status == .exited(0))
+    try await spoolrun("--once", environment: ["SPOOLRUN_SPOOL": spool.root]).exits(0)
     #expect(try spool.payload("sets/x") == Array("payload\n".utf8))
     let request = try #require(server.requests(for: "/a").first)
     #expect(request.value("x-one") == "1" && request.value("x-two") == "a: b")
@@ -59,9 +61,7 @@ import Testing
     (["http://h/x", "--name=-x"], "-x"),
   ])
   func addNames(arguments: [String], name: String) async throws {
-    let spool = try TemporarySpool()
-    let result = try await startSpoolrun(["add", "--spool", spool.root] + arguments).result()
-    #expect(result.status == .exited(0), "\(result)")
+    let result = try await startSpoolrun(["add", "--spool", spool.root] + arguments).result().exits(0)
     #expect(result.output == "\(name)\n", "printed as other commands take it")
     #expect(spool.names("new").count == 1)
     let again = try await startSpoolrun(["add", "--spool", spool.root] + arguments).result()
@@ -78,7 +78,6 @@ import Testing
     ["-o", "x\nheader: A: b"],
   ])
   func addRefuses(arguments: [String]) async throws {
-    let spool = try TemporarySpool()
     let result = try await startSpoolrun(["add", "--spool", spool.root, "http://h/x"] + arguments).result()
     #expect(result.exitStatus == 64 && result.output == "", "\(result)")
     #expect(!result.errors.contains("\u{1b}"))
@@ -86,9 +85,8 @@ import Testing
   }
 
   @Test func addNamesTheOptionThatDoesNotExist() async throws {
-    let spool = try TemporarySpool()
-    let result = try await spoolrun("add", "--spool", spool.root, "--outpt", "x", "http://h/a")
-    #expect(result.exitStatus == 64 && result.errors.contains("unknown option '--outpt'"), "\(result)")
+    try await spoolrun("add", "--spool", spool.root, "--outpt", "x", "http://h/a")
+      .exits(64, saying: "unknown option '--outpt'")
     #expect(spool.names("new") == [] && spool.names("tmp") == [])
   }
 
@@ -99,7 +97,7 @@ import Testing
     }
     let spool = try TemporarySpool()
     for job in jobs { try spool.drop(job.name, "url: \(server.url("/x"))\noutput: \(job.output)\n") }
-    #expect(try await spoolrun("--once", spool.root).status == .exited(0))
+    try await spool.once(exits: 0)
     return spool
   }
 
@@ -109,17 +107,16 @@ import Testing
     func alter(_ name: String, _ change: (inout [UInt8]) -> Void) throws {
       var bytes = try readFile(spool.path("files/d/\(name)"))
       change(&bytes)
-      try writeFile(spool.path("files/d/\(name)"), bytes)
+      try spool.write("files/d/\(name)", bytes)
     }
     try alter("flipped") { $0[2] ^= 1 }
     try alter("short") { $0.removeLast() }
     try alter("long") { $0.append(0) }
     for name in ["gone", "link", "dir"] { #expect(unlink(spool.path("files/d/\(name)")) == 0) }
     #expect(symlink("sound", spool.path("files/d/link")) == 0 && mkdir(spool.path("files/d/dir"), 0o700) == 0)
-    try writeFile(spool.path("done/by-hand"), Array("https://h/x\n".utf8))
+    try spool.write("done/by-hand", "https://h/x\n")
 
-    let result = try await spoolrun("verify", "--spool", spool.root)
-    #expect(result.status == .exited(1) && result.errors.contains("verify --refetch"), "\(result)")
+    let result = try await spoolrun("verify", "--spool", spool.root).exits(1, saying: "verify --refetch")
     let lines = result.output.split(separator: "\n")
     #expect(lines.map { $0.prefix { $0 != ":" } } == ["by-hand", "dir", "flipped", "gone", "link", "long", "short"])
     func line(_ name: String) -> Substring { lines.first { $0.hasPrefix("\(name): ") } ?? "" }
@@ -128,44 +125,39 @@ import Testing
     for name in ["gone", "link", "dir"] { #expect(line(name).contains("missing: d/\(name)"), "\(line(name))") }
     #expect(line("by-hand").contains("no receipt"))
 
-    let verbose = try await spoolrun("verify", "-v", "--spool", spool.root, "sound")
-    #expect(verbose.status == .exited(0))
+    let verbose = try await spoolrun("verify", "-v", "--spool", spool.root, "sound").exits(0)
     #expect(verbose.output == "sound: sound: d/sound size=5 crc32=\(hex8(independentCRC32(Array("of /x".utf8))))\n")
-    #expect(try await spoolrun("verify", "--spool", spool.root, "sound", "nonsense").status == .exited(1))
-    #expect(try await spoolrun("verify", "--spool", spool.root, "../new/x").status == .exited(1))
+    try await spoolrun("verify", "--spool", spool.root, "sound", "nonsense").exits(1)
+    try await spoolrun("verify", "--spool", spool.root, "../new/x").exits(1)
   }
 
   /// Names that would steer a terminal are shown escaped, and found again.
   @Test func verifyEscapes() async throws {
     let spool = try await done([("a\u{202e}b\\", "x\u{9b}31m\u{202e}")])
-    let verbose = try await spoolrun("verify", "-v", "--spool", spool.root)
-    #expect(verbose.status == .exited(0), "\(verbose)")
+    let verbose = try await spoolrun("verify", "-v", "--spool", spool.root).exits(0)
     #expect(
       verbose.output.hasPrefix("a\\xe2\\x80\\xaeb\\x5c: sound: x\\xc2\\x9b31m\\xe2\\x80\\xae size=5 "), "\(verbose)")
     #expect(unlink(spool.path("files/x\u{9b}31m\u{202e}")) == 0)
-    let result = try await spoolrun("verify", "--spool", spool.root, "a\u{202e}b\\")
-    #expect(result.status == .exited(1) && result.output.contains("missing: x\\xc2\\x9b31m"), "\(result)")
+    try await spoolrun("verify", "--spool", spool.root, "a\u{202e}b\\").exits(1, printing: "missing: x\\xc2\\x9b31m")
   }
 
   @Test func verifyElsewhere() async throws {
     let server = try simpleServer()
-    let spool = try TemporarySpool()
     let root = try TemporaryDirectory()
     try spool.drop("a", "url: \(server.url("/a"))\noutput: d/a\n")
-    #expect(try await spoolrun("--once", "--directory", root.path, spool.root).status == .exited(0))
+    try await spoolrun("--once", "--directory", root.path, spool.root).exits(0)
     #expect(filesBelow(root.path) == ["d/a"] && spool.payloads == [])
     #expect(try spool.lines("done/a").last?["directory"] == root.path)
-    #expect(try await spoolrun("verify", "--spool", spool.root).status == .exited(0))
+    try await spoolrun("verify", "--spool", spool.root).exits(0)
     let moved = try TemporaryDirectory()
     #expect(rename("\(root.path)/d", "\(moved.path)/d") == 0)
-    #expect(try await spoolrun("verify", "--spool", spool.root).status == .exited(1))
-    #expect(try await spoolrun("verify", "--spool", spool.root, "--directory", moved.path).status == .exited(0))
+    try await spoolrun("verify", "--spool", spool.root).exits(1)
+    try await spoolrun("verify", "--spool", spool.root, "--directory", moved.path).exits(0)
     // One output root that is gone hides nothing of the others.
     try spool.drop("b", "url: \(server.url("/a"))\noutput: b\n")
-    #expect(try await spoolrun("--once", spool.root).status == .exited(0))
+    try await spool.once(exits: 0)
     #expect(rmdir(root.path) == 0)
-    let gone = try await spoolrun("verify", "-v", "--spool", spool.root)
-    #expect(gone.status == .exited(1) && gone.output.contains("a: cannot be checked: "), "\(gone)")
+    let gone = try await spoolrun("verify", "-v", "--spool", spool.root).exits(1, printing: "a: cannot be checked: ")
     #expect(gone.output.contains("b: sound: "), "\(gone)")
   }
 
@@ -178,8 +170,7 @@ import Testing
     ),
   ])
   func whatDoesNotCountIsNoAttempt(failure: Failure, text: String) {
-    let record = FailureRecord(
-      time: .now(), attempt: 1, failure: failure, mark: nil, fetched: 0, retry: .now())
+    let record = FailureRecord(time: .now(), attempt: 1, failure: failure, mark: nil, fetched: 0, retry: .now())
     let lines = Mutex<[String]>([])
     let printer = EventPrinter(of: "s", isVerbose: false, format: .text, reader: .other) { line in
       lines.withLock { $0.append(line) }
@@ -190,9 +181,8 @@ import Testing
   }
 
   @Test func helpNamesTheCommands() async throws {
-    let result = try await spoolrun("--help")
-    #expect(result.status == .exited(0))
+    let result = try await spoolrun("--help").exits(0)
     for word in ["init", "add", "verify", "run"] { #expect(result.output.contains("\n  \(word)"), "\(word)") }
-    #expect(try await spoolrun("--version").status == .exited(0))
+    try await spoolrun("--version").exits(0)
   }
 }

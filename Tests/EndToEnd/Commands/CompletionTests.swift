@@ -53,7 +53,7 @@ import Testing
     let spool = try TemporarySpool()
     let names = ["$(touch PWNED)", "`touch PWNED`", "a b", "a\\b", "it's; touch PWNED #", "{1,2}~", "é:"]
     for name in names + ["-n", "two\nlines", "\u{1B}[2J", "\u{202E}txt", "a.part"] {
-      try writeFile(spool.path("new/\(name)"), Array("http://h/x\n".utf8))
+      try spool.write("new/\(name)", "http://h/x\n")
     }
     #expect(try await offers("spoolrun", "hold", "--spool", spool.root, "", directory: spool.root) == names)
     #expect(try await offers("spoolrun", "hold", "--spool", spool.root, "it", directory: spool.root) == [names[4]])
@@ -62,9 +62,9 @@ import Testing
 
   @Test func `of many jobs those are offered that begin so, in whatever state`() async throws {
     let spool = try TemporarySpool()
-    for number in 1...1100 { try writeFile(spool.path("done/a\(number)"), []) }
+    for number in 1...1100 { try spool.write("done/a\(number)", []) }
     for path in ["cur/z1:host.1.0000002a", "hold/z2", "partial/z2.part", "done/z3"] {
-      try writeFile(spool.path(path), Array("http://h/x\n".utf8))
+      try spool.write(path, "http://h/x\n")
     }
     for command in ["status", "explain"] {
       #expect(try await offers("spoolrun", command, "--spool", spool.root, "z") == ["z1", "z2", "z3"])

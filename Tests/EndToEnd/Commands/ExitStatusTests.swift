@@ -9,44 +9,42 @@ import Testing
 
 /// The table of exit statuses, each by a run that earns it.
 @Suite struct ExitStatusTests {
+  private let server: ScriptedServer
+  private let spool: TemporarySpool
+
+  init() throws { (server, spool) = (try simpleServer(), try TemporarySpool()) }
+
   @Test func allDone() async throws {
-    let spool = try TemporarySpool()
     #expect(try await spoolrun("--once", spool.root).exitStatus == 0, "an empty spool")
-    let server = try simpleServer()
     try spool.drop("a", "\(server.url("/a"))\n")
-    #expect(try await spoolrun("--once", spool.root).exitStatus == 0)
+    try await spool.once(exits: 0)
     #expect(spool.places(of: "a") == ["done/a"])
   }
 
   @Test func givenUp() async throws {
-    let spool = try TemporarySpool()
-    let server = try simpleServer()
     try spool.drop("a", "\(server.url("/404"))\n")
-    #expect(try await spoolrun("--once", spool.root).exitStatus == 1)
+    try await spool.once(exits: 1)
     #expect(try await spoolrun("--once", spool.root).exitStatus == 0, "the next run has nothing to do with it")
     try spool.drop("b", "no job\n")
-    #expect(try await spoolrun("--once", spool.root).exitStatus == 1)
+    try await spool.once(exits: 1)
   }
 
   @Test func waiting() async throws {
-    let spool = try TemporarySpool()
     let server = try ScriptedServer { _, reply in
       try reply.respond("503 Service Unavailable", ["Retry-After: 3600"], body: [])
     }
     try spool.drop("a", "\(server.url("/503"))\n")
-    #expect(try await spoolrun("--once", spool.root).exitStatus == 75)
+    try await spool.once(exits: 75)
     #expect(spool.places(of: "a") == ["partial/a"])
     #expect(try await spoolrun("--once", spool.root).exitStatus == 0, "not due yet")
     #expect(server.requests.count == 1)
   }
 
   @Test func theWorstOutcomeWins() async throws {
-    let spool = try TemporarySpool()
-    let server = try simpleServer()
     for (name, target) in [("a", "/a"), ("b", "/503"), ("c", "/404"), ("d", "/d")] {
       try spool.drop(name, "\(server.url(target))\n")
     }
-    #expect(try await spoolrun("--once", spool.root).exitStatus == 1)
+    try await spool.once(exits: 1)
     #expect(spool.names("done") == ["a", "d"])
   }
 
@@ -62,9 +60,7 @@ import Testing
     ["add", "--spool", "SPOOL", "--size", "1", "http://h/a", "http://h/b"],
   ])
   func usage(arguments: [String]) async throws {
-    let spool = try TemporarySpool()
-    let result = try await startSpoolrun(arguments.map { $0 == "SPOOL" ? spool.root : $0 }).result()
-    #expect(result.exitStatus == 64, "\(result)")
+    let result = try await startSpoolrun(arguments.map { $0 == "SPOOL" ? spool.root : $0 }).result().exits(64)
     #expect(result.output == "" && result.errors != "")
     #expect(spool.names("new") == [])
   }
@@ -104,37 +100,31 @@ import Testing
 
   @Test func cannotCreate() async throws {
     let directory = try TemporaryDirectory()
-    #expect(try await spoolrun("init", "\(directory.path)/missing/spool").exitStatus == 73)
+    try await spoolrun("init", "\(directory.path)/missing/spool").exits(73)
     try writeFile("\(directory.path)/file", [])
-    #expect(try await spoolrun("init", "\(directory.path)/file").exitStatus == 73)
-    let spool = try TemporarySpool()
-    let result = try await spoolrun("--once", "--directory", "\(directory.path)/missing", spool.root)
-    #expect(result.exitStatus == 73 && result.errors.contains("missing"), "\(result)")
+    try await spoolrun("init", "\(directory.path)/file").exits(73)
+    try await spoolrun("--once", "--directory", "\(directory.path)/missing", spool.root).exits(73, saying: "missing")
   }
 
   @Test(arguments: ["attempts: 0\n", "url: https://h/a\n", "attempts: 3", "nonsense: 1\n"])
   func configuration(defaults: String) async throws {
-    let spool = try TemporarySpool()
-    let server = try simpleServer()
     try spool.drop("a", "\(server.url("/a"))\n")
-    try writeFile(spool.path("defaults"), Array(defaults.utf8))
-    let result = try await spoolrun("--once", spool.root)
-    #expect(result.exitStatus == 78 && result.errors.contains("defaults"), "\(result)")
+    try spool.write("defaults", defaults)
+    try await spoolrun("--once", spool.root).exits(78, saying: "defaults")
     #expect(spool.places(of: "a") == ["new/a"] && server.requests.isEmpty)
-    #expect(try await spoolrun("--once", "--cacert", nowhere, spool.root).exitStatus == 78)
+    try await spoolrun("--once", "--cacert", nowhere, spool.root).exits(78)
   }
 
   /// A file that is no library stands where the dynamic linker looks first. Without a job nobody looks for libcurl.
   @Test func noLibcurl() async throws {
-    let spool = try TemporarySpool()
     let libraries = try TemporaryDirectory()
-    try writeFile("\(libraries.path)/libcurl.so.4", Array("no library".utf8))
+    try writeFile("\(libraries.path)/libcurl.so.4", "no library")
     let environment = ["LD_LIBRARY_PATH": libraries.path]
     #expect(try await spoolrun("--once", spool.root, environment: environment).exitStatus == 0, "an empty spool")
     try spool.drop("a", "https://host.invalid/a\n")
     for arguments in [["--once", spool.root], [spool.root], ["add", "--spool", spool.root, "https://host.invalid/b"]] {
-      let result = try await startSpoolrun(arguments, environment: environment).result()
-      #expect(result.exitStatus == 69 && result.errors.contains("libcurl.so.4 cannot be loaded: "), "\(result)")
+      try await startSpoolrun(arguments, environment: environment).result()
+        .exits(69, saying: "libcurl.so.4 cannot be loaded: ")
     }
     #expect(spool.names("new") == ["a"], "as it was dropped")
     #expect(try spool.lines("new/a").count == 1)
@@ -142,9 +132,8 @@ import Testing
 
   /// zlib takes its place.
   @Test func noLibdeflate() async throws {
-    let spool = try TemporarySpool()
     let libraries = try TemporaryDirectory()
-    try writeFile("\(libraries.path)/libdeflate.so.0", Array("no library".utf8))
+    try writeFile("\(libraries.path)/libdeflate.so.0", "no library")
     let server = try simpleServer([UInt8](repeating: 7, count: 1 << 20))
     try spool.drop("a", "\(server.url("/a"))\n")
     let result = try await spoolrun("--once", spool.root, environment: ["LD_LIBRARY_PATH": libraries.path])
@@ -153,11 +142,10 @@ import Testing
 
   /// A job that is not due yet is no reason to load libcurl, one that is due is.
   @Test func libcurlIsLoadedForWorkOnly() async throws {
-    let spool = try TemporarySpool()
     func loads() async throws -> Bool {
       try await spoolrun("--once", spool.root, environment: ["LD_DEBUG": "files"]).errors.contains("libcurl.so.4")
     }
-    try writeFile(spool.path("partial/a"), Array("http://127.0.0.1:1/a\n".utf8))
+    try spool.write("partial/a", "http://127.0.0.1:1/a\n")
     let later = timeval(tv_sec: time(nil) + 3600, tv_usec: 0)
     #expect(utimes(spool.path("partial/a"), [later, later]) == 0)
     #expect(try await loads() == false)
@@ -167,17 +155,14 @@ import Testing
 
   /// libcurl is still being loaded on another thread when the command ends.
   @Test func endsWhileLibcurlIsLoaded() async throws {
-    let spool = try TemporarySpool()
     try spool.drop("a", "http://127.0.0.1:1/a\n")
     for _ in 0..<20 {
-      let result = try await spoolrun("--once", "--directory", "\(spool.root)/missing", spool.root)
-      #expect(result.exitStatus == 73 && result.errors.contains("missing"), "\(result)")
+      try await spoolrun("--once", "--directory", "\(spool.root)/missing", spool.root).exits(73, saying: "missing")
     }
   }
 
   /// The work is done all the same.
   @Test func lostOutput() async throws {
-    let spool = try TemporarySpool()
     func full(_ arguments: String...) async throws -> CommandResult {
       let shell = ["/bin/sh", "-c", "exec \"$0\" \"$@\" >/dev/full"]
       return try await startSpoolrun(arguments, environment: ["SPOOLRUN_SPOOL": spool.root], prefix: shell).result()
@@ -196,13 +181,13 @@ import Testing
     expectLoss(try await full("status", "--watch"))
     expectLoss(try await full("cancel", "-v", "a"))
     #expect(spool.names("new") == [])
-    for name in ["a", "b"] { try writeFile(spool.path("partial/\(name).part"), [1]) }
+    for name in ["a", "b"] { try spool.write("partial/\(name).part", [1]) }
     expectLoss(try await full("clean"))
     #expect(spool.names("partial") == [])
-    try writeFile(spool.path("done/by-hand"), Array("https://h/x\n".utf8))
+    try spool.write("done/by-hand", "https://h/x\n")
     let rotten = try await full("verify")
     #expect(rotten.exitStatus == 1 && rotten.errors.contains("standard output"), "what went wrong first: \(rotten)")
-    #expect(try await full("hold", "a", "-v").exitStatus == 1)
+    try await full("hold", "a", "-v").exits(1)
   }
 
   /// 74 is made for real in EnvironmentTests; here the order of the table.

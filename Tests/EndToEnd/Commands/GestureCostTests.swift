@@ -41,7 +41,7 @@ import Testing
         done: 2026-01-02T03:04:05Z attempts=1 output=x\(number)
 
         """
-      try writeFile(files.path("done/job-\(number)"), Array(text.utf8))
+      try writeFile(files.path("done/job-\(number)"), text)
     }
     var run = GestureRun(.retry, spool, isVerbose: false)
     for number in 0..<Self.count {
@@ -57,10 +57,10 @@ import Testing
   /// Another job of the name was paused with its owner's name left on, and needs the data.
   @Test func `cancel of many jobs looks once whether others need their data`() throws {
     for number in 0..<Self.count {
-      try writeFile(files.path("failed/job-\(number)"), Array("https://a.example/x\n".utf8))
+      try writeFile(files.path("failed/job-\(number)"), "https://a.example/x\n")
       try writeFile(files.path("partial/job-\(number).part"), [1])
     }
-    try writeFile(files.path("hold/job-7:alpha.9.00000009"), Array("https://a.example/x\n".utf8))
+    try writeFile(files.path("hold/job-7:alpha.9.00000009"), "https://a.example/x\n")
     var run = GestureRun(.cancel, spool, isVerbose: false)
     try run.run(all: [.failed])
     try run.finish()

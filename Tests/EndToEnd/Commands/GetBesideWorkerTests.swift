@@ -25,10 +25,9 @@ import Testing
   @Test func `a worker that watches the spool does the work`() async throws {
     let gate = try Gate()
     let server = try halfwayServer(halfwayBody, gate: gate)
-    #expect(try await spoolrun("init", spool).status == .exited(0))
+    try await spoolrun("init", spool).exits(0)
     let worker = try startSpoolrun(["-v", spool])
-    let first = try await waitForWorker(server)
-    #expect(first)
+    try await waitForWorker()
     let log = "\(home.path)/log"
     let command = try startSpoolrun(
       ["get", "--spool", spool, "-v", "--timeout", "1h", server.url("/a")], environment: environment, directory: here,
@@ -41,44 +40,37 @@ import Testing
     let claim = try #require(names(in: "\(spool)/cur").first)
     #expect(claim.contains(".\(worker.processID)."), "\(claim)")
     // Whoever only follows can go, and come again.
-    command.send(signal: SIGINT)
-    let left = try await command.result()
-    #expect(left.status == .exited(75), "\(left)")
+    try await command.stop(SIGINT).exits(75)
     #expect(said().contains("a: a worker of the spool goes on with it"), "\(said())")
     #expect(names(in: "\(spool)/cur") == [claim])
     let next = try start(["--timeout", "1h", server.url("/a")])
     gate.open()
-    let result = try await next.result()
-    #expect(result.status == .exited(0), "\(result)")
+    try await next.result().exits(0)
     #expect(try bytes("a") == halfwayBody && server.requests(for: "/a").count == 1)
-    worker.send(signal: SIGTERM)
-    _ = try await worker.result()
+    try await worker.stop()
   }
 
   /// Waits until the worker takes what is dropped.
-  private func waitForWorker(_ server: ScriptedServer) async throws -> Bool {
-    try writeFile("\(spool)/new/bad", Array("no job\n".utf8))
+  private func waitForWorker() async throws {
+    try writeFile("\(spool)/new/bad", "no job\n")
     try await waitUntil("the worker runs") { names(in: "\(spool)/failed").contains("bad") }
-    return true
   }
 
   @Test func `a worker that starts nothing is waited for as long as --patience says`() async throws {
-    #expect(try await spoolrun("init", spool).status == .exited(0))
+    try await spoolrun("init", spool).exits(0)
     let worker = try startSpoolrun(["--gate", "false", spool])
     try await waitUntil("the worker runs") { !names(in: "\(spool)/workers").isEmpty }
-    let result = try await get("--patience", "2s", "http://127.0.0.1:9/a")
-    #expect(result.status == .exited(75), "\(result)")
+    let result = try await get("--patience", "2s", "http://127.0.0.1:9/a").exits(75)
     #expect(names(in: "\(spool)/new").count == 1, "\(result)")
-    worker.send(signal: SIGTERM)
-    _ = try await worker.result()
+    try await worker.stop()
   }
 
   @Test func `a worker that is stopped is not waited for`() async throws {
     let server = try simpleServer()
-    #expect(try await spoolrun("init", spool).status == .exited(0))
+    try await spoolrun("init", spool).exits(0)
     let worker = try startSpoolrun(["--lease", "5s", "-v", spool])
     defer { worker.send(signal: SIGKILL) }
-    #expect(try await waitForWorker(server))
+    try await waitForWorker()
     worker.send(signal: SIGSTOP)
     let result = try await get("--patience", "60s", server.url("/a"))
     #expect(result.status == .exited(0) && fileStatus("\(here)/a") != nil, "\(result)")
@@ -96,11 +88,9 @@ import Testing
     try await waitUntil("it follows the other one") {
       ((try? readFile(log)).map { String(decoding: $0, as: UTF8.self) } ?? "").contains("following its progress")
     }
-    first.send(signal: SIGKILL)
-    _ = try await first.result()
+    try await first.stop(SIGKILL)
     gate.open()
-    let result = try await second.result()
-    #expect(result.status == .exited(0), "\(result)")
+    try await second.result().exits(0)
     #expect(try bytes("a") == halfwayBody)
     #expect(names(in: "\(spool)/done").count == 1)
   }
@@ -112,8 +102,7 @@ import Testing
     try await waitUntil("half of it is there") { length == halfwayBody.count / 2 }
     gate.open()
     for command in commands {
-      let result = try await command.result()
-      #expect(result.status == .exited(0), "\(result)")
+      try await command.result().exits(0)
     }
     #expect(try bytes("a") == halfwayBody && server.requests.count == 1)
     #expect(names(in: "\(spool)/done").count == 1)
@@ -130,14 +119,14 @@ import Testing
     let second = try start(["--timeout", "1h", server.url("/big"), server.url("/small")])
     try await waitUntil("the other file is there") { fileStatus("\(here)/small") != nil }
     gate.open()
-    for command in [first, second] { #expect(try await command.result().status == .exited(0)) }
+    for command in [first, second] { try await command.result().exits(0) }
     #expect(server.requests(for: "/big").count == 1 && names(in: here) == ["big", "small"])
   }
 
   /// Another command has it locked before it shows that it runs it.
   @Test func `a job that another is about to take is not given up at once`() async throws {
     let server = try simpleServer()
-    #expect(try await get("--once", server.url("/503")).status == .exited(75))
+    try await get("--once", server.url("/503")).exits(75)
     let job = "\(spool)/partial/\(try #require(names(in: "\(spool)/partial").first))"
     try setModificationTime(job, secondsFromNow: -60)
     let lock = open(job, O_RDONLY | O_CLOEXEC)
@@ -151,11 +140,11 @@ import Testing
   @Test func `other jobs of the spool are not this command's`() async throws {
     let server = try simpleServer()
     // Its next attempt is not due before the command has ended, as it may be after a 503.
-    #expect(try await get("--once", server.url("/500")).status == .exited(75))
+    try await get("--once", server.url("/500")).exits(75)
     let waiting = try #require(names(in: "\(spool)/partial").first)
     try setModificationTime("\(spool)/partial/\(waiting)", secondsFromNow: -60)
-    try writeFile("\(spool)/new/other", Array("\(server.url("/other"))\n".utf8))
-    #expect(try await get(server.url("/a")).status == .exited(0))
+    try writeFile("\(spool)/new/other", "\(server.url("/other"))\n")
+    try await get(server.url("/a")).exits(0)
     #expect(names(in: "\(spool)/new") == ["other"] && names(in: "\(spool)/partial") == [waiting])
     #expect(server.requests.map(\.target) == ["/500", "/a"])
   }

@@ -36,14 +36,12 @@ import Testing
   @Test func `a transfer that is cut goes on at once, and one that is cut always is status 75`() async throws {
     let once = try scripted([Self.cut, Self.whole])
     // By one connection: several may come where the server's thread stands still.
-    let result = try await get("--connections", "1", once.url("/a"))
-    #expect(result.status == .exited(0), "\(result)")
+    try await get("--connections", "1", once.url("/a")).exits(0)
     #expect(once.requests.map(\.rangeStart) == [nil, resumePoint(after: Self.middle)])
     #expect(try bytes("a") == halfwayBody)
 
     let always = try scripted([Self.cut, { _, reply in try reply.finish() }])
-    let failed = try await get("--once", always.url("/b"))
-    #expect(failed.status == .exited(75) && failed.errors.contains("b: "), "\(failed)")
+    try await get("--once", always.url("/b")).exits(75, saying: "b: ")
     #expect(names(in: here) == ["a"], "nothing of it has its name")
   }
 
@@ -51,8 +49,7 @@ import Testing
     let server = try scripted([
       Self.cut, { _, reply in try reply.respond("200 OK", ["ETag: \"2\""], body: Self.other) },
     ])
-    let result = try await get(server.url("/a"))
-    #expect(result.status == .exited(0), "\(result)")
+    try await get(server.url("/a")).exits(0)
     #expect(try bytes("a") == Self.other)
     #expect(server.requests[1].value("if-range") == "\"1\"")
   }
@@ -96,11 +93,10 @@ import Testing
         $0.hasSuffix(".part") && fileStatus("\(spool)/\($0)").map { Int($0.st_size) } == Self.middle
       }
     }
-    command.send(signal: SIGINT)
-    #expect(try await command.result().status == .exited(75))
+    try await command.stop(SIGINT).exits(75)
     gate.open()
     #expect(names(in: here) == [])
-    #expect(try await get(server.url("/a")).status == .exited(0))
+    try await get(server.url("/a")).exits(0)
     #expect(try bytes("a") == Self.other)
   }
 }

@@ -48,8 +48,7 @@ import Testing
       lengths.append(length())
       #expect(names(in: home.path) == ["spoolrun"])
     }
-    let result = try await start().result()
-    #expect(result.status == .exited(0), "\(result)")
+    try await start().result().exits(0)
     #expect(try readFile("\(home.path)/\(name)") == body)
     let ranges = lengths.map { $0 == 0 ? "-" : "bytes=\(resumePoint(after: $0))-" }
     @Sendable func asked() throws -> [String] {

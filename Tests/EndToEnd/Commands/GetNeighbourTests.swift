@@ -18,15 +18,15 @@ import Testing
     let url = server.url("/a")
     let again = ["--overwrite", "--user-agent", "again", url]
     let left = "\(personal)/failed"
-    #expect(try await get(url).status == .exited(0))
+    try await get(url).exits(0)
     // From now on there can be no spool beside it.
     try writeFile(spool, [1])
-    #expect(try await start(again).result().status == .exited(1))
+    try await start(again).result().exits(1)
     #expect(names(in: left).count == 1)
-    #expect(try await get(url).status == .exited(0))
+    try await get(url).exits(0)
     #expect(names(in: left) == [])
 
-    #expect(try await start(again).result().status == .exited(1))
+    try await start(again).result().exits(1)
     let drops = try opened("\(personal)/tmp")
     try #require(flock(drops, LOCK_EX | LOCK_NB) == 0)
     let other = try start(again)
@@ -40,8 +40,7 @@ import Testing
     }
     other.send(signal: SIGSTOP)
     close(drops)
-    let found = try await get(url)
-    #expect(found.status == .exited(0) && found.errors.contains("a: is there already"), "\(found)")
+    try await get(url).exits(0, saying: "a: is there already")
     #expect(names(in: left).count == 1)
     gate.open()
     other.send(signal: SIGCONT)

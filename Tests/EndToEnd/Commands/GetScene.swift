@@ -33,6 +33,14 @@ extension GetScene {
 
   func bytes(_ name: String) throws -> [UInt8] { try readFile("\(here)/\(name)") }
 
+  /// Puts a hook, which is a shell script, where the person's own are.
+  func install(_ hook: String, _ script: String) async throws {
+    let hooks = "\(home.path)/.config/spoolrun/hooks"
+    try await runTool(["/bin/mkdir", "-p", hooks])
+    try writeFile("\(hooks)/\(hook)", "#!/bin/sh\n\(script)\n")
+    try #require(chmod("\(hooks)/\(hook)", 0o700) == 0)
+  }
+
   /// The length of the data of the only job that has begun.
   var length: Int? {
     names(in: "\(spool)/partial").first { $0.hasSuffix(".part") }

@@ -8,7 +8,7 @@ import Testing
 
   init() throws { directory = try TemporarySpool() }
 
-  private func write(_ path: String, _ text: String) throws { try writeFile(directory.path(path), Array(text.utf8)) }
+  private func write(_ path: String, _ text: String) throws { try writeFile(directory.path(path), text) }
 
   private static let failed =
     "failed: 2026-11-21T03:00:41Z attempt=1 class=permanent code=http-404 at=0 reason=\"h answered 404\"\n"
@@ -85,7 +85,7 @@ import Testing
     for name in ["ab1", "ab2", "c1"] { try write("new/\(name)", "http://h/x\n") }
     for command in ["status", "explain"] {
       let two = try await spoolrun(command, "--spool", directory.root, "ab", "c")
-      #expect(two.status == .exited(1) && two.errors.contains("ab: several jobs begin so: ab1, ab2"), "\(two)")
+        .exits(1, saying: "ab: several jobs begin so: ab1, ab2")
       #expect(two.output.hasPrefix("c1: waits") && !two.errors.contains("no such job"), "\(two)")
       let all = try await spoolrun(command, "--spool", directory.root, "ab*")
       #expect(all.status == .exited(0) && all.output.contains("ab1: ") && all.output.contains("ab2: "), "\(all)")
@@ -113,9 +113,8 @@ import Testing
       #expect(story.output.contains("malformed: not a regular file"), "\(story)")
       #expect(story.output.hasSuffix("`spoolrun cancel --spool \(directory.root) entry` removes it.\n"), "\(story)")
     }
-    let page = try await spoolrun("report", "--spool", directory.root, "-o", directory.path("tmp/page"))
-    #expect(page.status == .exited(0))
-    let html = String(decoding: try readFile(directory.path("tmp/page")), as: UTF8.self)
+    try await spoolrun("report", "--spool", directory.root, "-o", directory.path("tmp/page")).exits(0)
+    let html = try readText(directory.path("tmp/page"))
     #expect(html.contains("not a regular file") && !html.contains("entry.record"), "\(html)")
   }
 
@@ -124,10 +123,8 @@ import Testing
     let missing = try await spoolrun("status", directory.root, "nope\u{1b}", "a")
     #expect(missing.status == .exited(1) && missing.errors.hasPrefix("spoolrun: nope\\x1b: no such job in "))
     #expect(missing.output.hasPrefix("a: done\n"), "the others are told of")
-    let mixed = try await spoolrun("status", "--json", directory.root, "a")
-    #expect(mixed.status == .exited(64))
-    let spool = try await spoolrun("status", "nope", directory: directory.root)
-    #expect(spool.status == .exited(66) && spool.errors.contains("nope: no spool there"))
+    try await spoolrun("status", "--json", directory.root, "a").exits(64)
+    try await spoolrun("status", "nope", directory: directory.root).exits(66, saying: "nope: no spool there")
     try write("failed/not a job", "\u{1}\u{2}")
     #expect(try await spoolrun("status", directory.root, "failed/not a job").output.hasPrefix("not a job: "))
   }

@@ -10,7 +10,7 @@ protocol ListSuite {
 extension ListSuite {
   func file(_ text: String, name: String = "list") throws -> String {
     let path = "\(directory.path)/\(name)"
-    try writeFile(path, Array(text.utf8))
+    try writeFile(path, text)
     return path
   }
 
@@ -19,6 +19,6 @@ extension ListSuite {
   }
 
   func text(_ name: String) throws -> String {
-    String(decoding: try readFile(spool.path("new/\(name)")), as: UTF8.self)
+    try spool.text("new/\(name)")
   }
 }

@@ -68,13 +68,13 @@ import Testing
     #expect(texts.count { $0.contains("output: x\n") } == 2 && !texts.contains { $0.contains("~") }, "\(texts)")
     let second = try await add("--from", list)
     #expect(second.output == "0 added, 4 already there\n", "\(second)")
-    let again = try await add("--from", file("http://h/a\noutput: x\nroot: r\n\nhttp://h/b\noutput: x\nroot: r\n"))
-    #expect(again.exitStatus == 64 && again.errors.contains("has the output `x`"), "\(again)")
+    try await add("--from", file("http://h/a\noutput: x\nroot: r\n\nhttp://h/b\noutput: x\nroot: r\n"))
+      .exits(64, saying: "has the output `x`")
   }
 
   @Test func `the same URL and output in two ways is refused`() async throws {
-    let result = try await add("--from", file("http://h/a\n\nhttp://h/a\nattempts: 3\n"))
-    #expect(result.exitStatus == 64 && result.errors.contains(":3: an earlier line asks for the same"), "\(result)")
+    try await add("--from", file("http://h/a\n\nhttp://h/a\nattempts: 3\n"))
+      .exits(64, saying: ":3: an earlier line asks for the same")
     #expect(spool.names("new") == [] && spool.names("tmp") == [])
   }
 
@@ -84,7 +84,7 @@ import Testing
     #expect(
       refused.exitStatus == 64 && refused.errors.contains("\(list):2: the scheme ftp is not enabled"), "\(refused)")
     #expect(spool.names("new") == [] && spool.names("tmp") == [])
-    try writeFile(spool.path("protocols"), Array("ftp,http,https\n".utf8))
+    try spool.write("protocols", "ftp,http,https\n")
     #expect(try await add("--from", list).output == "2 added\n")
   }
 
@@ -92,8 +92,8 @@ import Testing
     let server = try simpleServer()
     try spool.drop("elsewhere", "\(server.url("/a"))\n")
     try spool.drop("b", "http://other/b\n")
-    #expect(try await spoolrun("hold", "--spool", spool.root, "b").status == .exited(0))
-    #expect(try await spoolrun("--once", spool.root).status == .exited(0))
+    try await spoolrun("hold", "--spool", spool.root, "b").exits(0)
+    try await spool.once(exits: 0)
     #expect(spool.names("done") == ["elsewhere"])
     let list = try file(
       "\(server.url("/a"))\n\n\(server.url("/b"))\n\n\(server.url("/c"))\n\n\(server.url("/a"))\noutput: d/a\n")
@@ -108,7 +108,7 @@ import Testing
     let server = try simpleServer()
     let list = try file(["a", "b", "c", "d", "404"].map { server.url("/\($0)\n") }.joined())
     #expect(try await add("--from", list).output == "5 added\n")
-    #expect(try await spoolrun("hold", "--spool", spool.root, "c").status == .exited(0))
+    try await spoolrun("hold", "--spool", spool.root, "c").exits(0)
     #expect(try await spoolrun("--once", spool.root).status != .exited(64))
     #expect(spool.names("new") == [] && spool.names("done").count == 3)
     #expect(unlink(spool.path("done/b")) == 0)
@@ -122,8 +122,7 @@ import Testing
     #expect(try await add("--from", list).output == "2 added\n")
     #expect(try text("a") == "http://other/a\n")
     let others = spool.names("new").filter { $0 != "a" }.map { try? text($0) }
-    #expect(
-      Set(others) == Set(["http://h/a", "http://i/a"].map { "url: \($0)\noutput: a~\(Self.mark($0))\n" }))
+    #expect(Set(others) == Set(["http://h/a", "http://i/a"].map { "url: \($0)\noutput: a~\(Self.mark($0))\n" }))
     #expect(try await add("--from", list).output == "0 added, 2 already there\n")
   }
 
@@ -170,8 +169,7 @@ import Testing
   }
 
   @Test func `a list that cannot be opened`() async throws {
-    let result = try await add("--from", "\(directory.path)/none\u{1b}")
-    #expect(result.exitStatus == 66 && result.errors.contains("none\\x1b: No such file"), "\(result)")
+    try await add("--from", "\(directory.path)/none\u{1b}").exits(66, saying: "none\\x1b: No such file")
   }
 
   /// Lists of the programs that make them, by pipe: the digests are those of the files.
@@ -196,7 +194,7 @@ import Testing
     let result = try await run(
       ["/bin/bash", "-c", line, "bash", spool.root, server.url("/p")], directory: directory.path)
     #expect(result.output == "2 added\n", "\(result)")
-    #expect(try await spoolrun("--once", spool.root).status == .exited(0))
+    try await spool.once(exits: 0)
     #expect(spool.payloads == ["a", "d/b c"])
     let receipt = try #require(try spool.lines("done/b c").first { $0.key == "verified" })
     #expect(receipt["size"] == "4")
@@ -236,14 +234,12 @@ import Testing
       for name in spool.names("new") { try #require(unlink(spool.path("new/\(name)")) == 0) }
       let command = try startSpoolrun(["add", "--spool", spool.root, "--from", list])
       try await waitUntil("jobs are dropped") { !self.spool.names("new").isEmpty }
-      command.send(signal: SIGKILL)
-      _ = try await command.result()
+      try await command.stop(SIGKILL)
       dropped = spool.names("new").count
     }
     #expect(dropped > 0 && dropped < unique)
     let again = try await add("--from", list)
-    #expect(
-      again.output == "\(unique - dropped) added, \(dropped) already there, 2000 in the list twice\n", "\(again)")
+    #expect(again.output == "\(unique - dropped) added, \(dropped) already there, 2000 in the list twice\n", "\(again)")
     #expect(Set(spool.names("new")) == Set((0..<unique).map { "x-\($0)" }))
     for number in 0..<unique {
       let job = try text("x-\(number)")

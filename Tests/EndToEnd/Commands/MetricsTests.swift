@@ -9,7 +9,7 @@ import Testing
 
   init() throws { directory = try TemporarySpool() }
 
-  private func write(_ path: String, _ text: String) throws { try writeFile(directory.path(path), Array(text.utf8)) }
+  private func write(_ path: String, _ text: String) throws { try writeFile(directory.path(path), text) }
 
   private let receipt = """
     https://h/x
@@ -61,7 +61,7 @@ import Testing
   func `it is OpenMetrics, by the strict reader of Prometheus's own client`() async throws {
     try fill()
     let file = directory.path("tmp/metrics")
-    try writeFile(file, Array(try await metrics("--metrics").utf8))
+    try writeFile(file, try await metrics("--metrics"))
     let reader = """
       import sys; from prometheus_client.openmetrics.parser import text_string_to_metric_families as read
       print(sum(len(f.samples) for f in read(open(sys.argv[1]).read())))
@@ -74,7 +74,7 @@ import Testing
   func `promtool finds nothing wrong with the text format`() async throws {
     try fill()
     let file = directory.path("tmp/metrics")
-    try writeFile(file, Array(try await metrics("--textfile", "-").utf8))
+    try writeFile(file, try await metrics("--textfile", "-"))
     let result = try await run(["/bin/sh", "-c", "exec promtool check metrics <\"$0\"", file])
     #expect(result.status == .exited(0) && (result.output + result.errors).isEmpty, "\(result)")
   }
@@ -85,7 +85,7 @@ import Testing
     func update() async throws -> String {
       let printed = try await metrics("--textfile", file)
       #expect(printed.isEmpty)
-      return String(decoding: try readFile(file), as: UTF8.self)
+      return try readText(file)
     }
     // One receipt is old, so the file remembers it; one is new, and is read each time.
     try setModificationTime(directory.path("done/a"), secondsFromNow: -7200)
@@ -109,13 +109,13 @@ import Testing
     try fill()
     let file = directory.path("tmp/spoolrun.prom")
     _ = try await metrics("--textfile", file)
-    let text = String(decoding: try readFile(file), as: UTF8.self)
+    let text = try readText(file)
     let ahead = text.replacing(/before=[0-9]+/, with: "before=4000000000")
     #expect(ahead != text)
-    try writeFile(file, Array(ahead.utf8))
+    try writeFile(file, ahead)
     try write("done/c", receipt)
     _ = try await metrics("--textfile", file)
-    #expect(try value("spoolrun_done_total", in: String(decoding: readFile(file), as: UTF8.self)) == "3")
+    #expect(try value("spoolrun_done_total", in: readText(file)) == "3")
   }
 
   /// It is read in some directories and not in others: what it has must not count each time that it comes back.
@@ -127,7 +127,7 @@ import Testing
     for move in [("standing", "hold"), ("hold", "standing"), ("standing", "failed")] {
       try directory.move("\(move.0)/feed", "\(move.1)/feed")
       _ = try await metrics("--textfile", file)
-      let text = String(decoding: try readFile(file), as: UTF8.self)
+      let text = try readText(file)
       #expect(try value("spoolrun_failures_total", "code=\"cut\"", in: text) == "0")
       #expect(try value("spoolrun_bytes_total", in: text) == "0")
     }
@@ -144,24 +144,24 @@ import Testing
         if changes > 0 { try write(path, "https://h/x\n") } else { #expect(unlink(directory.path(path)) == 0) }
       }
       _ = try await metrics("--textfile", file)
-      let text = String(decoding: try readFile(file), as: UTF8.self)
+      let text = try readText(file)
       #expect(try value("spoolrun_failures_total", "code=\"cut\"", in: text) == "9990")
     }
   }
 
   @Test func `a file that cannot be written is said, and the old one stays`() async throws {
     try fill()
-    let result = try await spoolrun("status", "--textfile", "\(directory.root)/none/x.prom", directory.root)
-    #expect(result.status == .exited(73) && result.errors.contains("x.prom"))
-    #expect(try await spoolrun("status", "--metrics", "--json", directory.root).status == .exited(64))
+    try await spoolrun("status", "--textfile", "\(directory.root)/none/x.prom", directory.root)
+      .exits(73, saying: "x.prom")
+    try await spoolrun("status", "--metrics", "--json", directory.root).exits(64)
   }
 
   @Test func `the dashboard is JSON, and names metrics that exist`() async throws {
     try fill()
     let text = try await metrics("--metrics")
-    let dashboard = String(decoding: try readFile(SourceTree.contrib("prometheus/grafana.json")), as: UTF8.self)
+    let dashboard = try readText(SourceTree.contrib("prometheus/grafana.json"))
     #expect(try JSONSerialization.jsonObject(with: Data(dashboard.utf8)) is [String: Any])
-    let rules = String(decoding: try readFile(SourceTree.contrib("prometheus/alerts.yml")), as: UTF8.self)
+    let rules = try readText(SourceTree.contrib("prometheus/alerts.yml"))
     var names: Set<Substring> = []
     for match in (dashboard + rules).matches(of: /\bspoolrun_[a-z_]+/) { names.insert(match.output) }
     #expect(names.count >= 12)

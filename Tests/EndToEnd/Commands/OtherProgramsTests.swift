@@ -7,8 +7,9 @@ import Testing
 /// What somebody types who knows curl or wget.
 @Suite struct OtherProgramsTests: GetScene {
   let home: TemporaryDirectory
+  private let server: ScriptedServer
 
-  init() throws { home = try Self.makeHome() }
+  init() throws { (home, server) = (try Self.makeHome(), try simpleServer()) }
 
   @Test(arguments: [
     ("-c", "goes on"), ("--continue", "goes on"), ("-C-", "goes on"), ("-LO", "redirects"), ("-O", "names the file"),
@@ -21,7 +22,6 @@ import Testing
     ("-R", "--times"), ("--max-speed=1M", "--limit-rate"), ("-I", "curl(1)"), ("-X", "curl(1)"),
   ])
   func `an option of theirs is answered in one line, and nothing is done`(option: String, word: String) async throws {
-    let server = try simpleServer()
     let result = try await get(option, server.url("/a"))
     #expect(result.exitStatus == 64 && result.output == "", "\(result)")
     #expect(result.errors.hasPrefix("spoolrun: -") && result.errors.contains(word), "\(result)")
@@ -30,25 +30,23 @@ import Testing
   }
 
   @Test func `what they share is taken`() async throws {
-    let server = try simpleServer()
     let result = try await get(
       "-q", "--tries", "3", "-H", "X-Key: 1", "--limit-rate", "9M", "-o", "b", "--spool", spool, server.url("/a"))
     #expect(result.status == .exited(0) && result.output + result.errors == "", "\(result)")
     #expect(server.requests.first?.value("X-Key") == "1" && names(in: here) == ["b"])
     let job = try #require(names(in: "\(spool)/done").first)
-    #expect(String(decoding: try readFile("\(spool)/done/\(job)"), as: UTF8.self).contains("attempts: 3\n"))
+    #expect(try readText("\(spool)/done/\(job)").contains("attempts: 3\n"))
   }
 
   @Test(arguments: [["-u", "us3r:s3c/r@t"], ["--user=us3r:s3c/r@t"], ["--netrc"]])
   func `a login goes to the server, and is shown nowhere`(options: [String]) async throws {
     let server = try ScriptedServer { request, reply in
       guard request.value("Authorization") != nil else {
-        return try reply.respond(
-          "401 Unauthorized", ["WWW-Authenticate: Basic realm=\"x\""], body: Array("no\n".utf8))
+        return try reply.respond("401 Unauthorized", ["WWW-Authenticate: Basic realm=\"x\""], body: Array("no\n".utf8))
       }
       try reply.respond("200 OK", body: Array("payload\n".utf8))
     }
-    try writeFile("\(home.path)/.netrc", Array("machine 127.0.0.1 login us3r password s3c/r@t\n".utf8))
+    try writeFile("\(home.path)/.netrc", "machine 127.0.0.1 login us3r password s3c/r@t\n")
     #expect(chmod("\(home.path)/.netrc", 0o600) == 0)
     let result = try await start(options + ["-v", server.url("/a")]).result()
     #expect(result.status == .exited(0) && !result.errors.contains("s3c"), "\(result)")
@@ -56,10 +54,8 @@ import Testing
   }
 
   @Test func `another password of a user does not make it another file`() async throws {
-    let server = try simpleServer()
-    #expect(try await get("-u", "us3r:wr0ng", server.url("/a")).status == .exited(0))
-    let again = try await get("--user=us3r:r1ght", server.url("/a"))
-    #expect(again.status == .exited(0) && again.errors.contains("is there already"), "\(again)")
+    try await get("-u", "us3r:wr0ng", server.url("/a")).exits(0)
+    try await get("--user=us3r:r1ght", server.url("/a")).exits(0, saying: "is there already")
     #expect(server.requests.count == 1)
     let other = try await get("--user=other:r1ght", server.url("/a"))
     #expect(other.status == .exited(1), "this user may have another file there: \(other)")
@@ -72,13 +68,11 @@ import Testing
     let began = ContinuousClock.now
     let result = try await start(["--limit-rate", "500k"] + (0..<5).map { server.url("/\($0)") }).result()
     #expect(result.status == .exited(0) && ContinuousClock.now - began > .seconds(2), "\(result)")
-    let wrong = try await get("--limit-rate", "fast", server.url("/0"))
-    #expect(wrong.exitStatus == 64 && wrong.errors.contains("--limit-rate "), "\(wrong)")
+    try await get("--limit-rate", "fast", server.url("/0")).exits(64, saying: "--limit-rate ")
   }
 
   @Test(.enabled("needs tmux(1)") { try await Need.tmux.isMet() })
   func `a terminal is asked for the password, and does not show it`() async throws {
-    let server = try simpleServer()
     let tmux = try await Tmux(columns: 100, rows: 24)
     try await tmux.type("cd \(here) && \(try productPath("spoolrun")) get -u us3r \(server.url("/a"))")
     try await tmux.wait(for: "the question") { $0.contains("Password of us3r:") }
@@ -88,18 +82,14 @@ import Testing
   }
 
   @Test func `a proxy is used, and its URL is checked`() async throws {
-    let server = try simpleServer()
-    let refused = try await get("--proxy", "here", "http://files.invalid/a")
-    #expect(refused.exitStatus == 64 && refused.errors.contains("--proxy: must be"), "\(refused)")
-    let result = try await get("--proxy", server.url(""), "http://files.invalid/a")
-    #expect(result.status == .exited(0), "\(result)")
+    try await get("--proxy", "here", "http://files.invalid/a").exits(64, saying: "--proxy: must be")
+    try await get("--proxy", server.url(""), "http://files.invalid/a").exits(0)
     #expect(server.requests(for: "http://files.invalid/a").count == 1)
   }
 
   @Test(arguments: [("-o", "-", "`spoolrun get -o FILE URL && tar xzf FILE`"), ("--user", "u", "--netrc")])
   func `what cannot be done is refused`(option: String, value: String, instead: String) async throws {
-    let result = try await get(option, value, "http://127.0.0.1:9/a")
-    #expect(result.exitStatus == 64 && result.errors.contains("see `spoolrun get --help`"), "\(result)")
+    let result = try await get(option, value, "http://127.0.0.1:9/a").exits(64, saying: "see `spoolrun get --help`")
     #expect(result.errors.contains(instead), "\(result)")
   }
 

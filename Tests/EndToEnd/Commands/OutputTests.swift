@@ -3,17 +3,18 @@ import Testing
 
 /// What is printed, and what is not.
 @Suite struct OutputTests {
+  private let server: ScriptedServer
+  private let spool: TemporarySpool
+
+  init() throws { (server, spool) = (try simpleServer(), try TemporarySpool()) }
+
   @Test func cronHearsNothingWhenAllIsWell() async throws {
-    let server = try simpleServer()
-    let spool = try TemporarySpool()
     for name in ["a", "b", "c"] { try spool.drop(name, "\(server.url("/\(name)"))\n") }
     let result = try await spoolrun("--once", spool.root)
     #expect(result.status == .exited(0) && result.output == "" && result.errors == "", "\(result)")
   }
 
   @Test func oneLineForEachFailedJob() async throws {
-    let server = try simpleServer()
-    let spool = try TemporarySpool()
     try spool.drop("good", "\(server.url("/good"))\n")
     try spool.drop("gone", "\(server.url("/404"))\n")
     try spool.drop("busy", "\(server.url("/500"))\n")
@@ -30,8 +31,6 @@ import Testing
   }
 
   @Test func verbose() async throws {
-    let server = try simpleServer()
-    let spool = try TemporarySpool()
     try spool.drop("a b", "\(server.url("/a"))\n")
     try spool.drop("gone", "\(server.url("/404"))\n")
     let result = try await spoolrun("--once", "-v", spool.root)
@@ -46,8 +45,6 @@ import Testing
   /// Each line is one JSON object, whatever the names are.
   @Test(.enabled("needs python3") { try await Need.program("python3").isMet() }, arguments: [true, false])
   func json(isVerbose: Bool) async throws {
-    let server = try simpleServer()
-    let spool = try TemporarySpool()
     for (name, target) in [("a\"b\\c", "/a"), ("gone\u{2028}", "/404"), ("busy\u{9b}", "/500"), ("ü 🎉", "/b")] {
       try spool.drop(name, "\(server.url(target))\n")
     }
@@ -55,7 +52,7 @@ import Testing
     let flags = isVerbose ? ["-v"] : []
     let result = try await startSpoolrun(["--once", "--log-format", "json"] + flags + [spool.root]).result()
     let file = spool.path("log")
-    try writeFile(file, Array(result.errors.utf8))
+    try writeFile(file, result.errors)
     let program = """
       import json, sys
       for line in open(sys.argv[1], encoding="utf-8"):
@@ -81,13 +78,10 @@ import Testing
   /// To a terminal finished jobs are told as well, and nothing that a job or a server said can steer it.
   @Test(.enabled("needs script(1)") { try await Need.terminal.isMet() })
   func terminal() async throws {
-    let server = try simpleServer()
-    let spool = try TemporarySpool()
     try spool.drop("a", "url: \(server.url("/a"))\noutput: x\u{9b}31m\u{202e}y\n")
     try spool.drop("gone", "\(server.url("/404"))\n")
     let command = "'\(try productPath("spoolrun"))' --once '\(spool.root)'"
-    let result = try await runInTerminal(command)
-    #expect(result.status == .exited(1), "\(result)")
+    let result = try await runInTerminal(command).exits(1)
     let path = "\(spool.root)/files/x\\xc2\\x9b31m\\xe2\\x80\\xaey"
     #expect(result.output.contains("a: done: \(path) (8B in "), "\(result)")
     #expect(

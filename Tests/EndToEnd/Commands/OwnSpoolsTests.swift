@@ -8,8 +8,9 @@ import Testing
 /// Commands about jobs that name no spool, after gets that are not done; and jobs by parts of their names.
 @Suite struct OwnSpoolsTests: GetScene {
   let home: TemporaryDirectory
+  private let server: ScriptedServer
 
-  init() throws { home = try Self.makeHome() }
+  init() throws { (home, server) = (try Self.makeHome(), try simpleServer()) }
 
   private func command(_ arguments: String..., directory: String? = nil) async throws -> CommandResult {
     var environment = environment
@@ -23,32 +24,27 @@ import Testing
   /// Jobs of `503` and `503.tar` here, and one of `other503` elsewhere.
   private func leave() async throws {
     let server = try ScriptedServer { _, reply in try reply.respond("503 Service Unavailable", body: []) }
-    #expect(try await get("--once", server.url("/503"), server.url("/503.tar")).status == .exited(75))
+    try await get("--once", server.url("/503"), server.url("/503.tar")).exits(75)
     try #require(mkdir(elsewhere, 0o755) == 0)
-    #expect(try await get("--once", "-o", "../elsewhere/", server.url("/other503")).status == .exited(75))
+    try await get("--once", "-o", "../elsewhere/", server.url("/other503")).exits(75)
     #expect(waiting(here) == 2 && waiting(elsewhere) == 1)
   }
 
   @Test func `status, hold and cancel find the jobs of a person's gets`() async throws {
-    let none = try await command("status")
-    #expect(none.status == .exited(66), "\(none)")
+    try await command("status").exits(66)
     try await leave()
-    let status = try await command("status")
-    #expect(status.status == .exited(0), "\(status)")
+    let status = try await command("status").exits(0)
     #expect(status.output.contains("503.tar-") && status.output.contains("other503-"), "\(status)")
-    let json = try await command("status", "--json")
-    #expect(json.status == .exited(64) && json.errors.contains("name one with --spool"), "\(json)")
-    let story = try await command("status", "other", directory: "/")
-    #expect(story.status == .exited(0) && story.output.contains("other503-"), "\(story)")
+    try await command("status", "--json").exits(64, saying: "name one with --spool")
+    try await command("status", "other", directory: "/").exits(0, printing: "other503-")
 
-    let hold = try await command("hold", "other", directory: "/")
-    #expect(hold.status == .exited(0) && hold.errors.contains("this is about your gets: "), "\(hold)")
+    try await command("hold", "other", directory: "/").exits(0, saying: "this is about your gets: ")
     #expect(names(in: "\(elsewhere)/.spoolrun/hold").count == 1 && waiting(here) == 2)
     let far = try await command("cancel", "--all", "--yes", directory: "/")
     #expect(far.status == .exited(66) && far.errors.contains("cancel --spool"), "a job that is gone is gone: \(far)")
     #expect(waiting(here) == 2)
     for directory in [here, elsewhere] {
-      #expect(try await command("cancel", "--all", "--yes", directory: directory).status == .exited(0))
+      try await command("cancel", "--all", "--yes", directory: directory).exits(0)
     }
     #expect(fileStatus("\(elsewhere)/.spoolrun") == nil && fileStatus(spool) == nil, "nothing is left to do")
   }
@@ -57,70 +53,59 @@ import Testing
     try await leave()
     _ = rmdir("\(spool)/standing")
     try writeFile("\(spool)/standing", [])
-    let status = try await command("status")
-    #expect(status.status == .exited(74) && status.output.contains("other503-"), "\(status)")
-    let story = try await command("status", "other")
-    #expect(story.status == .exited(74) && story.output.contains("other503-"), "\(story)")
+    try await command("status").exits(74, printing: "other503-")
+    try await command("status", "other").exits(74, printing: "other503-")
   }
 
   @Test func `explain, url, wait and retry --server find them too`() async throws {
     try await leave()
-    let story = try await command("explain", "other", directory: "/")
-    #expect(story.status == .exited(0) && story.output.contains("other503-"), "\(story)")
-    let late = try await command("wait", "--timeout", "1s", "other", "503.", directory: "/")
-    #expect(late.status == .exited(75) && late.errors.contains(" is not done, 503.tar-"), "\(late)")
-    let all = try await command("wait", "--timeout", "1s", "--all", directory: "/")
-    #expect(all.status == .exited(75) && all.errors.contains("jobs still wait or run"), "\(all)")
+    try await command("explain", "other", directory: "/").exits(0, printing: "other503-")
+    try await command("wait", "--timeout", "1s", "other", "503.", directory: "/")
+      .exits(75, saying: " is not done, 503.tar-")
+    try await command("wait", "--timeout", "1s", "--all", directory: "/").exits(75, saying: "jobs still wait or run")
 
     let (job, place) = (try #require(names(in: "\(elsewhere)/.spoolrun/partial").first), "\(elsewhere)/.spoolrun")
-    let server = try await command("retry", "--server", "127.0.0.1", directory: "/")
-    #expect(server.status == .exited(0) && server.errors.contains("this is about your gets: "), "\(server)")
+    try await command("retry", "--server", "127.0.0.1", directory: "/")
+      .exits(0, saying: "this is about your gets: ")
     #expect((fileStatus("\(place)/partial/\(job)")?.st_mtim.tv_sec ?? .max) <= time(nil))
-    #expect(try await command("retry", "--server", "h.example", directory: "/").status == .exited(1))
+    try await command("retry", "--server", "h.example", directory: "/").exits(1)
 
-    let several = try await command("url", "503", "https://h/x")
-    #expect(several.status == .exited(1) && several.errors.contains("several jobs begin so"), "\(several)")
-    #expect(try await command("url", "other", "ftp://h/x", directory: "/").status == .exited(0))
-    #expect(String(decoding: try readFile("\(place)/new/\(job)"), as: UTF8.self).contains("url: ftp://h/x\n"))
+    try await command("url", "503", "https://h/x").exits(1, saying: "several jobs begin so")
+    try await command("url", "other", "ftp://h/x", directory: "/").exits(0)
+    #expect(try readText("\(place)/new/\(job)").contains("url: ftp://h/x\n"))
   }
 
   @Test func `verify and explain know what a get has fetched whose spool is gone`() async throws {
-    let server = try simpleServer()
     #expect(
       try await get("--crc32", hex8(independentCRC32(Array("payload\n".utf8))), server.url("/a")).status == .exited(0))
-    #expect(try await get(server.url("/b?token=s3cret")).status == .exited(0))
+    try await get(server.url("/b?token=s3cret")).exits(0)
     #expect(fileStatus(spool) == nil)
-    #expect(try await command("verify").status == .exited(0))
+    try await command("verify").exits(0)
     let story = try await command("explain", "b")
     #expect(story.output.contains("b: fetched 20") && story.output.contains(" from \(server.url("/b")); "), "\(story)")
-    try writeFile("\(here)/a", Array("pay1oad\n".utf8))
-    let damaged = try await command("verify", "b", "./a")
-    #expect(damaged.status == .exited(1) && damaged.output.contains("a: changed: "), "\(damaged)")
-    #expect(try await command("verify", "b").status == .exited(0))
+    try writeFile("\(here)/a", "pay1oad\n")
+    try await command("verify", "b", "./a").exits(1, printing: "a: changed: ")
+    try await command("verify", "b").exits(0)
     try #require(mkdir(elsewhere, 0o755) == 0 && rename("\(here)/b", "\(elsewhere)/b") == 0)
-    let moved = try await command("verify", "-d", elsewhere, "b")
-    #expect(moved.status == .exited(0), "\(moved)")
-    let gone = try await command("verify", "-d", elsewhere, "a")
-    #expect(gone.status == .exited(1) && gone.output.contains("a: missing\n"), "\(gone)")
+    try await command("verify", "-d", elsewhere, "b").exits(0)
+    try await command("verify", "-d", elsewhere, "a").exits(1, printing: "a: missing\n")
     try #require(rename("\(elsewhere)/b", "\(here)/b") == 0)
-    let none = try await command("verify", "a", "c")
-    #expect(none.status == .exited(1) && none.errors.contains("c: nothing of this name"), "\(none)")
+    try await command("verify", "a", "c").exits(1, saying: "c: nothing of this name")
     // From elsewhere now: what was noted of the former file counts no more.
-    #expect(try await get("--overwrite", "-o", "a", server.url("/other")).status == .exited(0))
-    #expect(try await command("verify").status == .exited(0))
+    try await get("--overwrite", "-o", "a", server.url("/other")).exits(0)
+    try await command("verify").exits(0)
     #expect(try await command("explain", "a").output.split(separator: "\n").count == 1)
     try #require(unlink("\(here)/b") == 0)
     #expect(try await command("verify").output.contains("b: missing"))
-    let clean = try await command("clean")
-    #expect(clean.status == .exited(0) && clean.output.contains("forgot b: "), "\(clean)")
-    #expect(try await command("verify").status == .exited(0))
+    try await command("clean").exits(0, printing: "forgot b: ")
+    try await command("verify").exits(0)
   }
 
   /// One of them below a directory, all with a digest.
   private func getList() async throws -> ScriptedServer {
     let server = try simpleServer()
     let digest = hex8(independentCRC32(Array("payload\n".utf8)))
-    try writeFile("\(home.path)/list.sfv", Array("a \(digest)\nb \(digest)\nd/c \(digest)\n".utf8))
+    try writeFile("\(home.path)/list.sfv", "a \(digest)\nb \(digest)\nd/c \(digest)\n")
     let got = try await get("--from", "../list.sfv", "--base", server.url("/"))
     #expect(got.status == .exited(0) && fileStatus(spool) == nil, "\(got)")
     return server
@@ -128,10 +113,9 @@ import Testing
 
   @Test func `verify --refetch gets what is wrong again, and nothing else, as its receipt says`() async throws {
     let server = try await getList()
-    try writeFile("\(here)/a", Array("pay1oad\n".utf8))
+    try writeFile("\(here)/a", "pay1oad\n")
     try #require(chmod("\(here)/a", 0o600) == 0 && unlink("\(here)/d/c") == 0)
-    let found = try await command("verify")
-    #expect(found.status == .exited(1) && found.errors.contains("`spoolrun verify --refetch`"), "\(found)")
+    try await command("verify").exits(1, saying: "`spoolrun verify --refetch`")
     #expect(server.requests.count == 3)
     let mended = try await command("verify", "--refetch")
     #expect(mended.status == .exited(0) && server.requests.count == 5, "\(mended)")
@@ -154,11 +138,10 @@ import Testing
     let server = try ScriptedServer { _, reply in
       try reply.respond("200 OK", body: Array(asked.next() == 1 ? "payload\n".utf8 : "pay2oad\n".utf8))
     }
-    #expect(try await get(server.url("/a")).status == .exited(0))
+    try await get(server.url("/a")).exits(0)
     let damaged = Array("pay1oad\n".utf8)
     try writeFile("\(here)/a", damaged)
-    let result = try await command("verify", "--refetch", "\(here)/a", directory: "/")
-    #expect(result.status == .exited(1) && result.errors.contains("mismatch"), "\(result)")
+    try await command("verify", "--refetch", "\(here)/a", directory: "/").exits(1, saying: "mismatch")
     #expect(try bytes("a") == damaged && server.requests.count > 1)
   }
 
@@ -166,21 +149,20 @@ import Testing
   func `verify --refetch asks nobody without what is not noted, and tells the command that asks with it`(
     secret: String
   ) async throws {
-    let server = try simpleServer()
     let url = secret.contains("@") ? server.url("/a").replacing("//", with: "//\(secret)") : server.url("/a") + secret
     let header = secret == "" ? ["--header", "X-Key: s3cret"] : []
-    #expect(try await start(header + [url]).result().status == .exited(0))
+    try await start(header + [url]).result().exits(0)
     let noted = try names(in: "\(personal)/got").map {
-      String(decoding: try readFile("\(personal)/got/\($0)"), as: UTF8.self)
+      try readText("\(personal)/got/\($0)")
     }
     #expect(noted.count == 1 && !noted[0].contains("s3cret"))
-    try writeFile("\(here)/a", Array("pay1oad\n".utf8))
+    try writeFile("\(here)/a", "pay1oad\n")
     let result = try await command("verify", "--refetch", "\(here)/a", directory: "/")
     #expect(result.status == .exited(1) && server.requests.count == 1, "\(result)")
     let told = try #require(result.output.firstMatch(of: /`spoolrun (get .*) URL` gets it again/)?.1, "\(result)")
     #expect(told.contains(" --crc32 \(hex8(independentCRC32(Array("payload\n".utf8)))) "), "\(told)")
     let again = try startSpoolrun(told.split(separator: " ").map(String.init) + [url], environment: environment)
-    #expect(try await again.result().status == .exited(0))
+    try await again.result().exits(0)
     #expect(try bytes("a") == Array("payload\n".utf8) && server.requests.count == 2)
   }
 
@@ -188,11 +170,10 @@ import Testing
   @Test func `verify --refetch gets nothing into a directory that has none of its files, unless that is named`()
     async throws
   {
-    let server = try simpleServer()
     try #require(mkdir(elsewhere, 0o755) == 0)
     for name in ["a", "b"] {
-      #expect(try await get(server.url("/\(name)")).status == .exited(0))
-      #expect(try await get("-o", "../elsewhere/\(name)", server.url("/\(name)")).status == .exited(0))
+      try await get(server.url("/\(name)")).exits(0)
+      try await get("-o", "../elsewhere/\(name)", server.url("/\(name)")).exits(0)
     }
     for path in ["\(here)/a", "\(here)/b", "\(elsewhere)/a"] { try #require(unlink(path) == 0) }
     let both = try await command("verify", "--refetch", here, elsewhere, directory: "/")
@@ -215,10 +196,10 @@ import Testing
       try await get("--once", "--header", "X-Key: k", server.url("/a?token=s3cret"), server.url("/b")).status
         == .exited(75))
     for round in 1...2 {
-      try writeFile("\(here)/a", Array("pay\(round)oad\n".utf8))
+      try writeFile("\(here)/a", "pay\(round)oad\n")
       let result = try await command("verify", "--refetch", "here/a", directory: home.path)
       #expect(try result.status == .exited(0) && bytes("a") == Array("payload\n".utf8), "\(result)")
-      let text = String(decoding: try readFile("\(spool)/done/\(names(in: "\(spool)/done")[0])"), as: UTF8.self)
+      let text = try readText("\(spool)/done/\(names(in: "\(spool)/done")[0])")
       #expect(text.split(separator: "\n").count { $0 == "header: X-Key: k" } == 1, "\(text)")
       #expect(text.split(separator: "\n").count { $0.hasPrefix("overwrite:") } == 1, "\(text)")
     }
@@ -239,15 +220,14 @@ import Testing
     #expect(strangers.status == .exited(1) && strangers.errors.split(separator: "\n").count == 1, "\(strangers)")
     #expect(strangers.errors.contains("x: nothing of this name was fetched here, nor of 2 others"), "\(strangers)")
     // What a spool beside the files still has.
-    let server = try simpleServer()
-    #expect(try await get("--once", server.url("/e"), server.url("/503")).status == .exited(75))
+    try await get("--once", server.url("/e"), server.url("/503")).exits(75)
     let left = try await command("verify", "-v", "here/e", "here/a", directory: home.path)
     #expect(left.status == .exited(0) && left.output.split(separator: "\n").count == 2, "\(left)")
   }
 
   @Test func `get --overwrite leaves alone what is there with its declared digest`() async throws {
     let server = try await getList()
-    try writeFile("\(here)/a", Array("pay1oad\n".utf8))
+    try writeFile("\(here)/a", "pay1oad\n")
     let mended = try await get("--overwrite", "--from", "../list.sfv", "--base", server.url("/"))
     #expect(mended.status == .exited(0) && server.requests.count == 4, "\(mended)")
     #expect(try bytes("a") == Array("payload\n".utf8))
@@ -255,16 +235,14 @@ import Testing
   }
 
   @Test func `verify checks the files of gets that have more to do`() async throws {
-    let server = try simpleServer()
-    #expect(try await get("--once", server.url("/a"), server.url("/b"), server.url("/503")).status == .exited(75))
+    try await get("--once", server.url("/a"), server.url("/b"), server.url("/503")).exits(75)
     let sound = try await command("verify", "-v", directory: "/")
     #expect(sound.status == .exited(0) && sound.output.split(separator: "\n").count == 2, "\(sound)")
     try writeFile("\(here)/a", [1])
-    let rotten = try await command("verify", directory: "/")
-    #expect(rotten.status == .exited(1) && rotten.output.contains(": changed: a: "), "\(rotten)")
-    #expect(try await command("verify", "b", directory: "/").status == .exited(0))
-    #expect(try await command("verify", "--refetch", "a", directory: "/").status == .exited(1))
-    #expect(try await get("--once").status == .exited(75))
+    try await command("verify", directory: "/").exits(1, printing: ": changed: a: ")
+    try await command("verify", "b", directory: "/").exits(0)
+    try await command("verify", "--refetch", "a", directory: "/").exits(1)
+    try await get("--once").exits(75)
     #expect(try bytes("a") == Array("payload\n".utf8))
   }
 
@@ -286,12 +264,11 @@ import Testing
         return place.map { String(decoding: $0, as: UTF8.self).contains("nanosleep") } ?? false
       }
     }
-    if isDone { gate.open() } else { #expect(try await command("cancel", "a-").status == .exited(0)) }
+    if isDone { gate.open() } else { try await command("cancel", "a-").exits(0) }
     _ = try await getting.result()
     #expect(fileStatus(spool) == nil)
-    let result = try await waiting.result()
-    #expect(result.status == .exited(isDone ? 0 : 1), "\(result)")
-    #expect(try await all.result().status == .exited(0))
+    try await waiting.result().exits(isDone ? 0 : 1)
+    try await all.result().exits(0)
   }
 
   /// Its last command takes it away while another command is about to look. That one waits for room in its pipe.
@@ -327,8 +304,8 @@ import Testing
   func `after url, the get goes on with the new URL`(command again: String) async throws {
     let server = try ScriptedServer { _, reply in try reply.respond("503 Service Unavailable", body: []) }
     let other = try ScriptedServer { _, reply in try reply.respond("200 OK", body: [1]) }
-    #expect(try await get("--once", server.url("/old"), server.url("/other")).status == .exited(75))
-    #expect(try await command("url", "old", other.url("/new")).status == .exited(0))
+    try await get("--once", server.url("/old"), server.url("/other")).exits(75)
+    try await command("url", "old", other.url("/new")).exits(0)
     let result =
       switch again {
       case "old": try await get("--once", server.url("/old"))
@@ -352,11 +329,11 @@ import Testing
 
   @Test func `a spool that is named, or called spool, comes first`() async throws {
     try await leave()
-    #expect(try await spoolrun("init", "\(here)/spool").status == .exited(0))
-    #expect(try await command("hold", "503.tar").status == .exited(1))
-    #expect(try await command("hold", "--spool", ".spoolrun", "503.tar").status == .exited(0))
+    try await spoolrun("init", "\(here)/spool").exits(0)
+    try await command("hold", "503.tar").exits(1)
+    try await command("hold", "--spool", ".spoolrun", "503.tar").exits(0)
     #expect(names(in: "\(spool)/hold").count == 1)
-    #expect(try await command("cancel", "--spool", ".spoolrun/", "--all", "--yes").status == .exited(0))
+    try await command("cancel", "--spool", ".spoolrun/", "--all", "--yes").exits(0)
     #expect(fileStatus(spool) == nil, "as for one that is not named")
   }
 
@@ -370,13 +347,11 @@ import Testing
       }
       try reply.respond("200 OK", body: [1])
     }
-    #expect(try await get("--once", server.url("/a")).status == .exited(75))
-    let elsewhere = try await get("--once", "-o", "../")
-    #expect(elsewhere.status == .exited(64) && elsewhere.errors.contains("nothing here to go on with"), "\(elsewhere)")
+    try await get("--once", server.url("/a")).exits(75)
+    try await get("--once", "-o", "../").exits(64, saying: "nothing here to go on with")
     let result = try await get("--once")
     #expect(result.status == .exited(0) && names(in: here) == ["a"], "\(result)")
-    let story = try await command("explain", "a-", directory: "/")
-    #expect(story.status == .exited(0) && story.output.contains("done"), "\(story)")
+    try await command("explain", "a-", directory: "/").exits(0, printing: "done")
     #expect(try await command("status").status == .exited(66), "nothing is left to do")
   }
 
@@ -390,11 +365,8 @@ import Testing
       "\(status)")
     #expect(status.errors.contains("\(spool) is left out: its directory is gone"), "\(status)")
     #expect(status.output.contains("other503-"), "\(status)")
-    let alone = try await command("get", directory: moved)
-    #expect(alone.status == .exited(64) && alone.errors.contains("was made in \(here); move"), "\(alone)")
-    let server = try simpleServer()
-    let anew = try await command("get", server.url("/a"), directory: moved)
-    #expect(anew.status == .exited(0) && anew.errors.contains("was made in \(here); move"), "\(anew)")
+    try await command("get", directory: moved).exits(64, saying: "was made in \(here); move")
+    try await command("get", server.url("/a"), directory: moved).exits(0, saying: "was made in \(here); move")
     try #require(rename(moved, here) == 0)
     let back = try await command("status")
     #expect(back.errors == "" && back.output.contains("503.tar-"), "\(back)")
@@ -404,24 +376,21 @@ import Testing
 
   @Test func `the beginning of a name is enough if no other begins so, and patterns mean all`() async throws {
     try await leave()
-    let several = try await command("hold", "503")
-    #expect(several.status == .exited(1) && several.errors.contains("503: several jobs begin so: 503-"), "\(several)")
+    try await command("hold", "503").exits(1, saying: "503: several jobs begin so: 503-")
     #expect(waiting(here) == 2)
-    #expect(try await command("hold", "503.").status == .exited(0))
+    try await command("hold", "503.").exits(0)
     #expect(names(in: "\(spool)/hold").count == 1 && waiting(here) == 1)
-    #expect(try await command("release", "503*").status == .exited(0))
+    try await command("release", "503*").exits(0)
     #expect(names(in: "\(spool)/new").count == 1)
-    let unknown = try await command("hold", "x*")
-    #expect(unknown.status == .exited(1) && unknown.errors.contains("x*: no such job"), "\(unknown)")
+    try await command("hold", "x*").exits(1, saying: "x*: no such job")
   }
 
   /// As on a disk that is gone, or in a directory that may no longer be entered.
   @Test func `one that cannot be opened is named, and the others are shown`() async throws {
     try await leave()
     let place = "/" + String(repeating: "x", count: 300)
-    try writeFile("\(personal)/gets/0", Array("inode=1 token=a directory=\(place)\n".utf8))
-    let status = try await command("status")
-    #expect(status.status == .exited(0) && status.output.contains("other503-"), "\(status)")
+    try writeFile("\(personal)/gets/0", "inode=1 token=a directory=\(place)\n")
+    let status = try await command("status").exits(0, printing: "other503-")
     #expect(status.errors.contains("\(place)/.spoolrun is left out: "), "\(status)")
   }
 

@@ -165,8 +165,7 @@ import Testing
   func `into a pipe nothing is written when all is well`(option: String) async throws {
     let server = try slowServer()
     try spool.drop("slow", "url: \(server.url("/slow"))\noutput: slow\n")
-    let result = try await spoolrun("--once", option, spool.root)
-    #expect(result.status == .exited(0), "\(result)")
+    let result = try await spoolrun("--once", option, spool.root).exits(0)
     #expect(result.errors.isEmpty && result.output.isEmpty)
   }
 }

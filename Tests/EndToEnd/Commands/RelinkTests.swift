@@ -33,8 +33,7 @@ import Testing
     try spool.drop("a", "# mine\n\nurl: \(server.url("/one/cut?sig=1"))\n\(more)timeout: 1h\n")
     let worker = try startSpoolrun(["--once", spool.root])
     try await waitUntil("half of it") { spool.length("partial/a.part") == Self.half }
-    worker.send(signal: SIGTERM)
-    _ = try await worker.result()
+    try await worker.stop()
     try spool.move("partial/a", "failed/a")
     return spool
   }
@@ -47,11 +46,11 @@ import Testing
   func whereverTheJobIs(state: String) async throws {
     let spool = try TemporarySpool()
     let old = "# mine\nhttp://h/d/x.iso?sig=1\n\nsize: 5\nurl: http://i/x.iso\nresolve: s3 b/k\n"
-    try writeFile(spool.path("\(state)/a"), Array(old.utf8))
+    try spool.write("\(state)/a", old)
     let result = try await url(spool, "-v", "a", "http://h/y?sig=2", "http://i/y")
     let place = state == "hold" ? "hold/a" : "new/a"
     #expect(result.status == .exited(0) && result.output == "\(state)/a -> \(place)\n", "\(result)")
-    let text = String(decoding: try readFile(spool.path(place)), as: UTF8.self)
+    let text = try spool.text(place)
     #expect(text == "url: http://h/y?sig=2\nurl: http://i/y\noutput: x.iso\n# mine\n\nsize: 5\n", "the output stays")
     #expect(spool.places(of: "a") == [place] && spool.names("tmp") == [])
   }
@@ -65,8 +64,8 @@ import Testing
     let (server, spool) = (try FeedServer(podcast(1...2)), try TemporarySpool())
     try spool.order("pod", "url: http://127.0.0.1:1/feed.xml\nevery: 6h\n\(lines)")
     let new = server.url("/list.xml")
-    #expect(try await url(spool, "pod", new).status == .exited(0))
-    let text = String(decoding: try readFile(spool.path("standing/pod")), as: UTF8.self)
+    try await url(spool, "pod", new).exits(0)
+    let text = try spool.text("standing/pod")
     #expect(text == "url: \(new)\n\(pinned)every: 6h\n\(kept)")
     let result = try await spool.once()
     #expect(result.status == .exited(0) && spool.payloads.count == 1, "\(result)")
@@ -74,10 +73,10 @@ import Testing
 
   @Test func whatCannotBe() async throws {
     let spool = try TemporarySpool()
-    try writeFile(spool.path("done/a"), Array("http://h/x\n".utf8))
-    try writeFile(spool.path("new/torn"), Array("http://h/x\nsize: 1".utf8))
+    try spool.write("done/a", "http://h/x\n")
+    try spool.write("new/torn", "http://h/x\nsize: 1")
     for name in ["failed/b", "hold/b", "failed/c", "new/c"] {
-      try writeFile(spool.path(name), Array("http://h/x\n".utf8))
+      try spool.write(name, "http://h/x\n")
     }
     for (arguments, status, words) in [
       (["a", "http://h/y"], 1, "it is done/a"), (["z", "http://h/y"], 1, "no such job"),
@@ -110,10 +109,8 @@ import Testing
     let server = try Self.server(etags: ["/other": "\"2\"", "/plain": ""])
     let spool = try await begun(server, more)
     let before = server.requests.count
-    let changed = try await spoolrun(["url", "--spool", spool.root] + options + ["a", server.url(path)])
-    #expect(changed.status == .exited(0), "\(changed)")
-    let result = try await spoolrun("--once", spool.root)
-    #expect(result.status == .exited(0), "\(result)\n\(spool.listing(of: "a"))")
+    try await spoolrun(["url", "--spool", spool.root] + options + ["a", server.url(path)]).exits(0)
+    try await spool.once(exits: 0)
     let twin = payload.map { $0 ^ 0xFF }
     let right = ["/twin", "/unsized"].contains(path) ? twin : path == "/longer" ? twin + [1] : payload
     #expect(try spool.payload("cut") == right, "no splice")
@@ -130,8 +127,7 @@ import Testing
   @Test func aWordThatCannotBeChecked() async throws {
     let server = try Self.server(etags: ["/one": ""])
     let spool = try await begun(server)
-    let result = try await url(spool, "--same", "a", server.url("/two"))
-    #expect(result.status == .exited(1) && result.errors.contains("no strong validator"), "\(result)")
+    try await url(spool, "--same", "a", server.url("/two")).exits(1, saying: "no strong validator")
     #expect(spool.places(of: "a") == ["failed/a"])
   }
 
@@ -145,8 +141,7 @@ import Testing
     let result = try await url(spool, "-v", "a", server.url("/one/cut?sig=2"))
     #expect(result.status == .exited(0) && result.output.hasSuffix(" -> new/a\n"), "\(result)")
     try await waitUntil("it is done") { spool.places(of: "a") == ["done/a"] }
-    worker.send(signal: SIGTERM)
-    _ = try await worker.result()
+    try await worker.stop()
     #expect(try spool.payload("cut") == payload)
     let rest = payload.count - resumePoint(after: Self.half)
     #expect(try spool.lines("done/a").last { $0.key == "done" }?["bytes-fetched"] == "\(rest)")
@@ -162,7 +157,7 @@ import Testing
       mv hold/a new/a
       """
     try await runTool(["/bin/sh", "-euc", recipe], directory: spool.root)
-    #expect(try await spoolrun("--once", spool.root).status == .exited(0))
+    try await spool.once(exits: 0)
     #expect(try spool.payload("cut") == payload)
     let rest = payload.count - resumePoint(after: Self.half)
     #expect(try spool.lines("done/a").last { $0.key == "done" }?["bytes-fetched"] == "\(rest)")

@@ -4,6 +4,10 @@ import Testing
 
 /// Names that the URL or the server gives: `output: dir/` and `add --remote-name`.
 @Suite struct RemoteNameTests {
+  private let spool: TemporarySpool
+
+  init() throws { spool = try TemporarySpool() }
+
   /// The server proposes names: by the field in the query, or by a redirect.
   private static func server() throws -> ScriptedServer {
     try ScriptedServer { request, reply in
@@ -48,35 +52,30 @@ import Testing
   ])
   func `the server's name is cleaned, written into the job and said`(target: String, name: String) async throws {
     let server = try Self.server()
-    let spool = try TemporarySpool()
     let expected = name.replacing("%C3%AF", with: "ï")
-    let result = try await Self.add(
-      spool, "-o", "d/", server.url("/\(target.replacing("%25", with: "%"))"))
+    let result = try await Self.add(spool, "-o", "d/", server.url("/\(target.replacing("%25", with: "%"))"))
     #expect(result.status == .exited(0) && result.output == "\(expected)\n", "\(result)")
     #expect(result.errors.contains("output: d/\(expected) (") && !result.errors.contains("s3cret"), "\(result)")
-    let job = String(decoding: try readFile(spool.path("new/\(expected)")), as: UTF8.self)
+    let job = try spool.text("new/\(expected)")
     #expect(job.contains("output: d/\(expected)\n"), "\(job)")
   }
 
   @Test func `the job's own headers go along, and one question is asked`() async throws {
     let server = try Self.server()
-    let spool = try TemporarySpool()
     let url = server.url("/private?attachment;filename=k")
     #expect(try await Self.add(spool, "--header", "X-Key: 1", url).output == "k\n")
     #expect(server.requests.map(\.method) == ["HEAD"])
-    try writeFile(spool.path("defaults"), Array("header@127.0.0.1: X-Key: 2\n".utf8))
+    try spool.write("defaults", "header@127.0.0.1: X-Key: 2\n")
     #expect(try await Self.add(spool, url).output == "k~2\n")
   }
 
   @Test func `the login in the spool's defaults is used`() async throws {
     let server = try Self.server()
-    let spool = try TemporarySpool()
     let url = server.url("/private?attachment;filename=k")
-    try writeFile(spool.path("defaults"), Array("netrc: netrc\n".utf8))
-    let result = try await Self.add(spool, url)
-    #expect(result.status == .exited(78) && result.errors.contains("line 1: netrc: \(spool.root)/netrc"), "\(result)")
+    try spool.write("defaults", "netrc: netrc\n")
+    try await Self.add(spool, url).exits(78, saying: "line 1: netrc: \(spool.root)/netrc")
     #expect(spool.names("new") == [])
-    try writeFile(spool.path("netrc"), Array("machine 127.0.0.1 login alice password apw\n".utf8))
+    try spool.write("netrc", "machine 127.0.0.1 login alice password apw\n")
     #expect(try await Self.add(spool, url).output == "k\n")
     #expect(server.requests.map { $0.value("authorization") } == [nil, "Basic YWxpY2U6YXB3"])
   }
@@ -84,35 +83,28 @@ import Testing
   @Test(arguments: ["gone", "private?x", ""])
   func `without an answer nothing is dropped`(target: String) async throws {
     let server = try Self.server()
-    let spool = try TemporarySpool()
-    let result = try await Self.add(spool, server.url("/\(target)"))
-    #expect(result.status == .exited(1) && result.errors.contains("nothing was dropped"), "\(result)")
+    try await Self.add(spool, server.url("/\(target)")).exits(1, saying: "nothing was dropped")
     #expect(spool.names("new") == [])
   }
 
   @Test func `a server is not asked by a scheme that the spool refuses`() async throws {
     let server = try Self.server()
-    let spool = try TemporarySpool()
-    try writeFile(spool.path("protocols"), Array("https\n".utf8))
-    let result = try await Self.add(spool, server.url("/plain.bin"))
-    #expect(result.status == .exited(64) && result.errors.contains("the scheme http is not enabled"), "\(result)")
+    try spool.write("protocols", "https\n")
+    try await Self.add(spool, server.url("/plain.bin")).exits(64, saying: "the scheme http is not enabled")
     #expect(server.requests.isEmpty && spool.names("new") == [])
   }
 
   @Test func `-o FILE and --remote-name contradict each other`() async throws {
-    let spool = try TemporarySpool()
-    let result = try await Self.add(spool, "-o", "x", "http://h/a")
-    #expect(result.status == .exited(64) && result.errors.contains("--output DIR/"), "\(result)")
+    try await Self.add(spool, "-o", "x", "http://h/a").exits(64, saying: "--output DIR/")
   }
 
   // MARK: output: dir/
 
   @Test func `below a directory the payload has the url's own name`() async throws {
     let server = try simpleServer()
-    let spool = try TemporarySpool()
     try spool.drop("a", "url: \(server.url("/x%20y.bin?q"))\noutput: sets/2026/\n")
     try spool.drop("b", "url: \(server.url("/"))\noutput: sets/\n")
-    #expect(try await spoolrun("--once", spool.root).status == .exited(1))
+    try await spool.once(exits: 1)
     #expect(try spool.payload("sets/2026/x y.bin") == Array("payload\n".utf8))
     #expect(try spool.lines("done/a").last?["output"] == "sets/2026/x y.bin")
     let failed = try #require(try spool.lines("failed/b").last)

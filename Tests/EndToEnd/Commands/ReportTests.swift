@@ -16,20 +16,20 @@ import Testing
       try scene.spool.drop(name, "\(url)\noutput: \(name.utf8.count)\n")
     }
     try scene.spool.drop("gone", scene.server.url("/gone") + "\n")
-    #expect(try await scene.spoolrun("--once").status == .exited(1))
+    try await scene.spool.once(exits: 1)
     try scene.spool.drop("waiting", scene.server.url("/x") + "\n")
   }
 
   @Test func `it writes a page, by a rename`() async throws {
     try await fill()
     let page = "\(scene.tools)/page.html"
-    try writeFile(page, Array("old".utf8))
+    try writeFile(page, "old")
     let inode = fileStatus(page)?.st_ino
     let result = try await scene.spoolrun("report", "-o", page)
     #expect(result.status == .exited(0) && result.output.isEmpty && result.errors.isEmpty, "\(result)")
     #expect(fileStatus(page)?.st_ino != inode)
     #expect(names(in: scene.tools).sorted() == ["page.html", "spoolrun"])
-    let text = String(decoding: try readFile(page), as: UTF8.self)
+    let text = try readText(page)
     for shown in ["plain", "gone", "waiting", "http-404", "127.0.0.1", "&lt;img", "The file is not there"] {
       #expect(text.contains(shown), "\(shown)")
     }
@@ -41,7 +41,7 @@ import Testing
 
   @Test func `a subscription is no job`() async throws {
     for directory in ["hold", "failed"] {
-      try writeFile(scene.spool.path("\(directory)/nightly"), Array("url: http://h/f\nevery: 1h\n".utf8))
+      try scene.spool.write("\(directory)/nightly", "url: http://h/f\nevery: 1h\n")
     }
     let printed = try await scene.spoolrun("report", "--output", "-")
     #expect(printed.status == .exited(0) && !printed.output.contains("nightly"), "\(printed)")
@@ -54,10 +54,9 @@ import Testing
       try await spoolrun("report", "--spool", scene.spool.root, directory: directory.path)
     }
     let page = "\(directory.path)/report.html"
-    for _ in 0..<2 { #expect(try await report().status == .exited(0)) }
-    try writeFile(page, Array("mine".utf8))
-    let result = try await report()
-    #expect(result.status == .exited(73) && result.errors.contains("no report"), "\(result)")
+    for _ in 0..<2 { try await report().exits(0) }
+    try writeFile(page, "mine")
+    try await report().exits(73, saying: "no report")
     #expect(try readFile(page) == Array("mine".utf8))
   }
 
@@ -66,8 +65,7 @@ import Testing
       let result = try await scene.spoolrun("report", "--since", since)
       #expect(result.status == .exited(64) && result.errors.contains("--since"), "\(since): \(result)")
     }
-    let result = try await scene.spoolrun("report", "-o", "\(scene.tools)/none/page.html")
-    #expect(result.status == .exited(73) && result.errors.contains("page.html"), "\(result)")
+    try await scene.spoolrun("report", "-o", "\(scene.tools)/none/page.html").exits(73, saying: "page.html")
   }
 
   @Test(
@@ -76,7 +74,7 @@ import Testing
   func `a browser shows it at any width, and runs nothing of it`(width: Int) async throws {
     try await fill()
     let page = "\(scene.tools)/page.html"
-    #expect(try await scene.spoolrun("report", "-o", page).status == .exited(0))
+    try await scene.spoolrun("report", "-o", page).exits(0)
     try await show(
       page,
       with: """
@@ -96,8 +94,8 @@ import Testing
   func `axe finds nothing in it that some people cannot read`(isDark: Bool, option: String) async throws {
     try await fill()
     let page = "\(scene.tools)/page.html"
-    #expect(try await scene.spoolrun("report", "-o", page).status == .exited(0))
-    #expect(try await run(["/bin/sh", "-euc", Need.axe.trial], directory: scene.tools).status == .exited(0))
+    try await scene.spoolrun("report", "-o", page).exits(0)
+    try await run(["/bin/sh", "-euc", Need.axe.trial], directory: scene.tools).exits(0)
     try await show(
       page,
       with: """
@@ -113,10 +111,10 @@ import Testing
   /// Shows the page with another script, and without its policy, so that a script of a stranger would run as well.
   private func show(_ page: String, with script: String, _ options: String..., says expected: String) async throws {
     let policy = #"<meta http-equiv="Content-Security-Policy" content="default-src 'none';style-src 'unsafe-inline'">"#
-    let text = String(decoding: try readFile(page), as: UTF8.self)
+    let text = try readText(page)
     #expect(text.contains(policy))
     let shown = text.replacing(policy, with: "").replacing("</body>", with: script + "</body>")
-    try writeFile(page, Array(shown.utf8))
+    try writeFile(page, shown)
     let chromium = [
       "/usr/bin/env", "chromium", "--headless=new", "--no-sandbox", "--disable-gpu",
       "--user-data-dir=\(scene.tools)/profile", "--dump-dom",

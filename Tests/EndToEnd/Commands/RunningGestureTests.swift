@@ -4,24 +4,27 @@ import Testing
 
 /// Gestures on jobs that a worker has in its hands: by command, and by the `mv` and `rm` that the command stands for.
 @Suite struct RunningGestureTests {
+  private let scene: Scene
+
+  init() throws { scene = try Scene() }
+
   /// Within a second, and more where others have the processor. A heartbeat comes after 30 s, a pass over the spool
   /// after 60, and the silence of the server ends nothing before an hour is over.
   private static let soon = Duration.seconds(25)
 
   @Test(.timeLimit(.minutes(30)), arguments: ["$spoolrun hold big", "mv cur/big:* hold/big"])
   func `hold stops a transfer within a second; released, it goes on`(gesture: String) async throws {
-    let scene = try Scene()
     let result = try await scene.withWorker { _ in
       try scene.spool.drop("big", "url: \(scene.server.url("/slow"))\noutput: o\n\(patient)")
       try await scene.waitForHalf("big")
-      #expect(try await scene.shell(gesture).status == .exited(0))
+      try await scene.shell(gesture).exits(0)
       // The worker's last line tells that it has let go.
       try await waitUntil("the worker lets go", timeout: Self.soon) {
         try scene.spool.lines("hold/big").last?.key == "interrupted"
       }
       #expect(scene.spool.places(of: "big") == ["hold/big"])
       #expect(scene.length("big") == payload.count / 2)
-      #expect(try await scene.spoolrun("release", "big").status == .exited(0))
+      try await scene.spoolrun("release", "big").exits(0)
       try await waitUntil("done") { scene.exists("done/big") }
     }
     #expect(result.status == .exited(0), "\(result)")
@@ -32,11 +35,10 @@ import Testing
 
   @Test(.timeLimit(.minutes(30)), arguments: ["$spoolrun cancel big", "rm cur/big:*"])
   func `cancel stops a transfer within a second; its data goes`(gesture: String) async throws {
-    let scene = try Scene()
     let result = try await scene.withWorker { _ in
       try scene.spool.drop("big", "\(scene.server.url("/slow"))\n\(patient)")
       try await scene.waitForHalf("big")
-      #expect(try await scene.shell(gesture).status == .exited(0))
+      try await scene.shell(gesture).exits(0)
       try await waitUntil("the data is gone", timeout: Self.soon) { scene.length("big") == nil }
     }
     #expect(result.status == .exited(0), "\(result)")
@@ -46,11 +48,10 @@ import Testing
 
   @Test(.timeLimit(.minutes(30)))
   func `a job dropped by the name of one that was just removed runs when that one has ended`() async throws {
-    let scene = try Scene()
     let result = try await scene.withWorker("--rescan", "1h") { _ in
       try scene.spool.drop("big", "url: \(scene.server.url("/slow"))\noutput: first\n")
       try await scene.waitForHalf("big")
-      #expect(try await scene.shell("rm cur/big:*").status == .exited(0))
+      try await scene.shell("rm cur/big:*").exits(0)
       try scene.spool.drop("big", "url: \(scene.server.url("/fast"))\noutput: second\n")
       try await waitUntil("done") { scene.isDone("big") }
     }
@@ -68,7 +69,7 @@ import Testing
       try await scene.spoolrun("hold", "big")
       try await waitUntil("the worker lets go") { try scene.spool.lines("hold/big").last?.key == "interrupted" }
       // As an editor does that saves by rename.
-      #expect(try await scene.shell("sed -i 's/slow?expires=1/fast?expires=2/' hold/big").status == .exited(0))
+      try await scene.shell("sed -i 's/slow?expires=1/fast?expires=2/' hold/big").exits(0)
       try await scene.spoolrun("release", "big")
       try await waitUntil("done") { scene.exists("done/big") }
     }
@@ -83,14 +84,12 @@ import Testing
 
   @Test(.timeLimit(.minutes(30)))
   func `no job is lost or run twice while all are held and released`() async throws {
-    let scene = try Scene()
     let names = (1...80).map { "job\($0)" }
     let result = try await scene.withWorker { _ in
       for name in names { try scene.spool.drop(name, "url: \(scene.server.url("/fast"))\noutput: \(name)\n") }
       for _ in 1...6 {
         for gesture in ["hold", "release"] {
-          let result = try await scene.spoolrun(gesture, "--all")
-          #expect(result.status == .exited(0), "\(result)")
+          try await scene.spoolrun(gesture, "--all").exits(0)
         }
       }
       try await waitUntil("all are done") { scene.spool.names("done").count == names.count }
@@ -104,14 +103,12 @@ import Testing
 
   @Test(.timeLimit(.minutes(30)))
   func `whatever is cancelled meanwhile leaves no data`() async throws {
-    let scene = try Scene()
     let result = try await scene.withWorker { worker in
       for round in 1...6 {
         for number in 1...20 {
           try scene.spool.drop("job\(number)", "url: \(scene.server.url("/fast"))\noutput: \(round)/\(number)\n")
         }
-        let result = try await scene.spoolrun("cancel", "--all")
-        #expect(result.status == .exited(0), "\(result)")
+        try await scene.spoolrun("cancel", "--all").exits(0)
       }
       try await waitUntil("the worker lets go") { scene.spool.names("cur") == [] && scene.spool.names("partial") == [] }
       #expect(!worker.isFinished)

@@ -29,7 +29,7 @@ struct SayingTests {
   ])
   func `what was done is said on a terminal, and nowhere else`(command: String, words: String) async throws {
     let spool = try TemporarySpool()
-    for name in ["failed/a", "failed/b", "failed/c", "new/n"] { try writeFile(spool.path(name), Self.job) }
+    for name in ["failed/a", "failed/b", "failed/c", "new/n"] { try spool.write(name, Self.job) }
     try writeFile(
       spool.path("done/d"),
       Self.job
@@ -46,7 +46,7 @@ struct SayingTests {
 
   @Test func `cancel says which job had a name that begins so`() async throws {
     let spool = try TemporarySpool()
-    try writeFile(spool.path("new/far"), Self.job)
+    try spool.write("new/far", Self.job)
     let (silent, said) = try await say("cancel fa --spool SPOOL", in: spool)
     #expect(said.contains("new/far removed") && silent.status == .exited(0) && silent.errors == "", "\(said)")
   }
@@ -74,8 +74,7 @@ struct SayingTests {
     try await waitUntil("it has its file") { !spool.names("workers").isEmpty }
     let quiet = try await runInTerminal(add).output
     #expect(!quiet.contains("no worker"), "\(quiet)")
-    worker.send(signal: SIGTERM)
-    _ = try await worker.result()
+    try await worker.stop()
   }
 }
 
@@ -87,7 +86,7 @@ struct SayingTests {
   @Test func `files that are there already are counted in one line`() async throws {
     let server = try simpleServer()
     let urls = (1...30).map { server.url("/f\($0)") }
-    #expect(try await start(["-q"] + urls).result().status == .exited(0))
+    try await start(["-q"] + urls).result().exits(0)
     let again = try await start(urls).result()
     #expect(again.errors == "spoolrun: 30 files are there already, and are what their receipts say; -v names them\n")
     #expect(try await start(["-v"] + urls).result().errors.contains("f7: is there already"))

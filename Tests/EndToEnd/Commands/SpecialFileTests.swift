@@ -31,13 +31,12 @@ import Testing
     let path = "\(here)/null"
     try #require(mknod(path, S_IFCHR | 0o666, 1 << 8 | 3) == 0)
     for command in commands {
-      let result = try await spoolrun(command + [path])
-      #expect(result.status == .exited(0), "\(result)")
+      try await spoolrun(command + [path]).exits(0)
       #expect((fileStatus(path)?.st_mode ?? 0) & S_IFMT == S_IFCHR)
     }
     let server = try simpleServer()
-    let got = try await get("--overwrite", "-o", "null", server.url("/a"))
-    #expect(got.status == .exited(64) && got.errors.contains("-o null: nothing of a file is shown"), "\(got)")
+    try await get("--overwrite", "-o", "null", server.url("/a"))
+      .exits(64, saying: "-o null: nothing of a file is shown")
     #expect((fileStatus(path)?.st_mode ?? 0) & S_IFMT == S_IFCHR && server.requests.isEmpty)
   }
 
@@ -47,13 +46,12 @@ import Testing
     for output in ["pipe", "link", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"] {
       // A program that had the fault would replace this machine's /dev/stdout.
       let overwrite = output.hasPrefix("/") ? [] : ["--overwrite"]
-      let got = try await start(overwrite + ["-o", output, server.url("/a")]).result()
-      #expect(got.status == .exited(64) && got.errors.contains("-o \(output): nothing of a file is shown"), "\(got)")
+      try await start(overwrite + ["-o", output, server.url("/a")]).result()
+        .exits(64, saying: "-o \(output): nothing of a file is shown")
     }
     try #require(symlink("\(here)/pipe", store.path("files/a")) == 0)
     try store.drop("a", "url: \(server.url("/a"))\noverwrite: yes\n")
-    let run = try await spoolrun("--once", store.root)
-    #expect(run.status == .exited(1) && run.errors.contains("is no regular file, and is not overwritten"), "\(run)")
+    try await spoolrun("--once", store.root).exits(1, saying: "is no regular file, and is not overwritten")
     #expect((fileStatus(store.path("files/a"))?.st_mode ?? 0) & S_IFMT == S_IFLNK && server.requests.isEmpty)
   }
 
@@ -61,8 +59,7 @@ import Testing
     for command in commands {
       try writeFile("\(home.path)/target", [1])
       try #require(symlink("../target", "\(here)/link") == 0)
-      let result = try await spoolrun(command + ["\(here)/link"])
-      #expect(result.status == .exited(0), "\(result)")
+      try await spoolrun(command + ["\(here)/link"]).exits(0)
       #expect(try readFile("\(home.path)/target").count > 1)
       #expect((fileStatus("\(here)/link")?.st_mode ?? 0) & S_IFMT == S_IFLNK)
       let printed = try await run(
@@ -78,7 +75,7 @@ import Testing
       let line = #"{ echo before; "$0" "$@" || echo failed; echo after; } "# + redirection + "log"
       _ = try await run(
         ["/bin/sh", "-c", line, try productPath("spoolrun")] + command + ["/dev/stdout"], directory: here)
-      let log = String(decoding: try readFile("\(here)/log"), as: UTF8.self)
+      let log = try readText("\(here)/log")
       #expect(log.hasPrefix("before\n") && log.hasSuffix("\nafter\n") && !log.contains("failed\n"), "\(log)")
       #expect(log.contains(store.root), "\(log)")
       try #require(unlink("\(here)/log") == 0)

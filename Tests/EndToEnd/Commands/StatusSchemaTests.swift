@@ -9,7 +9,7 @@ import Testing
 
   /// Every state, with something known of each.
   private func fill(_ spool: TemporarySpool) throws {
-    func write(_ path: String, _ text: String) throws { try writeFile(spool.path(path), Array(text.utf8)) }
+    func write(_ path: String, _ text: String) throws { try spool.write(path, text) }
     let failure = "failed: 2026-11-21T03:00:41Z attempt=1 class=temporary code=cut at=0 reason=x\n"
     try write("failed/gone \u{1}\u{202E}\"x\"", "http://h/x\n" + failure)
     try write("failed/nonsense", "neither\nnor\n")
@@ -60,7 +60,7 @@ import Testing
       print("unseen:", *sorted(names(schema, set()) - members(data, set())))
       """
     let file = spool.path("tmp/status.json")
-    try writeFile(file, Array(json.utf8))
+    try writeFile(file, json)
     return try await run(["/usr/bin/python3", "-c", program, schema, file])
   }
 

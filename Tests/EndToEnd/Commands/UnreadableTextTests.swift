@@ -24,8 +24,7 @@ import Testing
     #"status --spool $'s\xff'"#, #"run --once -d $'out\xff'"#, #"--once $'s\xff'"#, #"url a $'http://h/\xff'"#,
   ])
   func `are refused where text is wanted`(line: String) async throws {
-    let result = try await shell("$spoolrun \(line)")
-    #expect(result.status == .exited(64) && result.errors.contains("not UTF-8 text"), "\(result)")
+    let result = try await shell("$spoolrun \(line)").exits(64, saying: "not UTF-8 text")
     #expect(result.errors.contains("\\x"), "it says which")
     #expect(names(in: spool.path("files"), isHiddenToo: true) == [] && spool.names("new") == [])
   }

@@ -16,31 +16,31 @@ import Testing
       let lines = digests.isEmpty ? "" : "digests: \(digests)\n"
       try scene.spool.drop("job-\(number)", "\(scene.server.url("/\(number)"))\noutput: \(output)\n\(lines)")
     }
-    #expect(try await scene.spoolrun("--once").status == .exited(0))
+    try await scene.spool.once(exits: 0)
     return scene
   }
 
   /// In the order of the names, however many are read at a time.
-  @Test(arguments: [[], ["-j", "1"], ["-j7"], ["--jobs=1000"]])
-  func severalAtATime(options: [String]) async throws {
+  @Test func severalAtATime() async throws {
+    let ways = [[], ["-j", "1"], ["-j7"], ["--jobs=1000"]]
     let outputs = (0..<60).map { "d/\($0)" }
     let scene = try await done(outputs, digests: "")
-    #expect(try await scene.spoolrun(["verify"] + options).output == "")
+    for options in ways { #expect(try await scene.spoolrun(["verify"] + options).output == "", "\(options)") }
     for number in stride(from: 0, to: 60, by: 3) {
-      try writeFile(scene.spool.path("files/d/\(number)"), Array("rotten".utf8))
+      try scene.spool.write("files/d/\(number)", "rotten")
     }
-    let result = try await scene.spoolrun(["verify", "-v"] + options)
-    #expect(result.status == .exited(1) && result.errors.contains("`spoolrun verify --refetch`"), "\(result)")
-    let lines = result.output.split(separator: "\n")
-    #expect(lines.map { String($0.prefix { $0 != ":" }) } == (0..<60).map { "job-\($0)" }.sorted())
-    #expect(lines.count { $0.contains(": changed: d/") } == 20 && lines.count { $0.contains(": sound: d/") } == 40)
-    let refused = try await scene.spoolrun("verify", "-j0")
-    #expect(refused.status == .exited(64) && refused.errors.contains("from 1 to 1000"), "\(refused)")
+    for options in ways {
+      let result = try await scene.spoolrun(["verify", "-v"] + options).exits(1, saying: "`spoolrun verify --refetch`")
+      let lines = result.output.split(separator: "\n")
+      #expect(lines.map { String($0.prefix { $0 != ":" }) } == (0..<60).map { "job-\($0)" }.sorted())
+      #expect(lines.count { $0.contains(": changed: d/") } == 20 && lines.count { $0.contains(": sound: d/") } == 40)
+    }
+    try await scene.spoolrun("verify", "-j0").exits(64, saying: "from 1 to 1000")
   }
 
   @Test func `a receipt that leaves done after it was listed is not called sound unseen`() async throws {
     let scene = try await done(["a"])
-    try writeFile(scene.spool.path("files/a"), Array("rotten".utf8))
+    try scene.spool.write("files/a", "rotten")
     let (owner, boot) = WorkerID.current()
     let spool = try Spool(scene.spool.root, owner: owner, boot: boot)
     let reader = PayloadReader(
@@ -62,8 +62,8 @@ import Testing
     let size = 3 << 29
     #expect(truncate(scene.spool.path("files/large"), size) == 0)
     let path = scene.spool.path("done/job-0")
-    let receipt = String(decoding: try readFile(path), as: UTF8.self)
-    try writeFile(path, Array(receipt.replacing("size=2 crc32", with: "size=\(size) crc32").utf8))
+    let receipt = try readText(path)
+    try writeFile(path, receipt.replacing("size=2 crc32", with: "size=\(size) crc32"))
     let line = "stty cols 79 rows 20; '\(scene.tools)/spoolrun' verify --spool '\(scene.spool.root)'"
     var environment = testEnvironment
     environment["TERM"] = "xterm"
@@ -87,41 +87,44 @@ import Testing
   ]
 
   /// What other programs find in the lists, in the directory of the payloads.
-  @Test(
-    arguments: [
+  @Test func listsForOthers() async throws {
+    let scene = try await done(Self.outputs)
+    let lists = [
       ("sha256", "sha256sum -c --strict"), ("sha512", "sha512sum -c --strict"), ("sha1", "sha1sum -c --strict"),
       ("md5", "md5sum -c --strict"), ("sfv", "cksfv -f"), ("crc32", "cksfv -f"),
       ("sha256 --tag", "sha256sum -c --strict"), ("sha512 --tag", "sha512sum -c --strict"),
       ("sha1 --tag", "sha1sum -c --strict"), ("md5 --tag", "md5sum -c --strict"),
-    ])
-  func listsForOthers(options: String, checker: String) async throws {
-    let scene = try await done(Self.outputs)
-    let list = "\"$spoolrun\" verify --spool \"$PWD\" --sums \(options) >sums && wc -l <sums && cd files &&"
-    let result = try await scene.shell("\(list) \(checker) ../sums")
-    #expect(result.status == .exited(0) && result.output.hasPrefix("\(Self.outputs.count)\n"), "\(result)")
-    // And it is what it says.
-    try writeFile(scene.spool.path("files/d/b c"), Array("rotten".utf8))
-    #expect(try await scene.shell("cd files && \(checker) ../sums").status != .exited(0))
+    ]
+    for (options, checker) in lists {
+      let list = "'sums \(options)'"
+      let line = "\"$spoolrun\" verify --spool \"$PWD\" --sums \(options) >\(list) && wc -l <\(list) && cd files && "
+      let result = try await scene.shell("\(line)\(checker) ../\(list)").exits(0)
+      #expect(result.output.hasPrefix("\(Self.outputs.count)\n"), "\(result)")
+    }
+    // And each is what it says.
+    try scene.spool.write("files/d/b c", "rotten")
+    for (options, checker) in lists {
+      #expect(try await scene.shell("cd files && \(checker) '../sums \(options)'").status != .exited(0), "\(options)")
+    }
   }
 
   /// It knows no escapes, and takes a backslash for a slash.
-  @Test(arguments: ["sha256", "sfv", "md5 --tag", "sfv --tag"])
-  func listsForRhash(options: String) async throws {
+  @Test func listsForRhash() async throws {
     let scene = try await done(Self.outputs.filter { !$0.contains("\\") })
-    let line = "\"$spoolrun\" verify --spool \"$PWD\" --sums \(options) >sums && cd files && rhash -c ../sums"
-    let result = try await scene.shell(line)
-    #expect(result.status == .exited(0), "\(result)")
+    for options in ["sha256", "sfv", "md5 --tag", "sfv --tag"] {
+      let line = "\"$spoolrun\" verify --spool \"$PWD\" --sums \(options) >sums && cd files && rhash -c ../sums"
+      try await scene.shell(line).exits(0)
+    }
   }
 
   @Test func aReceiptWithoutTheDigestIsNamed() async throws {
     let scene = try await done(["a", "b", "c"])
     let path = scene.spool.path("done/job-1")
-    let receipt = String(decoding: try readFile(path), as: UTF8.self)
-    try writeFile(path, Array(receipt.replacing(/\ sha256=\S+/, with: "").utf8))
+    let receipt = try readText(path)
+    try writeFile(path, receipt.replacing(/\ sha256=\S+/, with: ""))
     // Nothing is read.
     #expect(unlink(scene.spool.path("files/c")) == 0)
-    let result = try await scene.spoolrun("verify", "--sums", "sha256")
-    #expect(result.status == .exited(1), "\(result)")
+    let result = try await scene.spoolrun("verify", "--sums", "sha256").exits(1)
     #expect(result.errors == "spoolrun: job-1: its receipt has no sha256\n")
     #expect(result.output.split(separator: "\n").map { $0.suffix(3) } == ["  a", "  c"])
     let one = try await scene.spoolrun("verify", "--sums", "sha256", "done/job-0", "nonsense")
@@ -134,7 +137,7 @@ import Testing
     let scene = try await done(["a"], digests: "md5")
     let root = try TemporaryDirectory()
     try scene.spool.drop("job-1", "\(scene.server.url("/1"))\noutput: d/b\ndigests: md5\n")
-    #expect(try await scene.spoolrun("--once", "-d", root.path).status == .exited(0))
+    try await scene.spoolrun("--once", "-d", root.path).exits(0)
     func paths(_ options: String...) async throws -> [Substring] {
       try await scene.spoolrun(["verify", "--sums", "md5"] + options).output.split(separator: "\n").map {
         $0.dropFirst(34)
@@ -147,7 +150,7 @@ import Testing
   @Test(arguments: [["--tag"], ["--sums", "sha224"], ["--sums"]])
   func refused(options: [String]) async throws {
     let scene = try Scene.echoing()
-    #expect(try await scene.spoolrun(["verify"] + options).status == .exited(64))
+    try await scene.spoolrun(["verify"] + options).exits(64)
   }
 
   /// A terminal gets no bytes that control it; a file gets the name as it is.

@@ -4,40 +4,41 @@ import Testing
 
 /// A script waits for its files.
 @Suite struct WaitTests {
-  private func wait(_ spool: TemporarySpool, _ arguments: String...) throws -> RunningCommand {
+  private let server: ScriptedServer
+  private let spool: TemporarySpool
+
+  init() throws { (server, spool) = (try simpleServer(), try TemporarySpool()) }
+
+  private func wait(_ arguments: String...) throws -> RunningCommand {
     try startSpoolrun(["wait", "--spool", spool.root] + arguments)
   }
 
   @Test func untilJobsAreDone() async throws {
-    let (spool, server) = (try TemporarySpool(), try simpleServer())
     for name in ["a", "b"] { try spool.drop(name, server.url("/\(name)") + "\n") }
     try spool.move("new/b", "hold/b")
-    let waiting = try wait(spool, "a", "new/b")
-    #expect(try await spoolrun("--once", spool.root).status == .exited(0))
-    #expect(try await wait(spool, "a").result().status == .exited(0))
+    let waiting = try wait("a", "new/b")
+    try await spool.once(exits: 0)
+    try await wait("a").result().exits(0)
     // Paused jobs are waited for by their names alone.
-    #expect(try await wait(spool, "--all").result().status == .exited(0))
+    try await wait("--all").result().exits(0)
     #expect(kill(waiting.processID, 0) == 0)
     try spool.move("hold/b", "new/b")
-    #expect(try await spoolrun("--once", spool.root).status == .exited(0))
+    try await spool.once(exits: 0)
     let result = try await waiting.result()
     #expect(result.status == .exited(0) && result.output + result.errors == "")
   }
 
   @Test func `the file of a job names it, too`() async throws {
-    let (spool, server) = (try TemporarySpool(), try simpleServer())
     try spool.drop("a", "url: \(server.url("/x"))\noutput: sub/six.bin\n")
     try spool.drop("b", "url: \(server.url("/m.bin"))\n")
     let names = ["sub/six.bin", "m.bin", spool.path("files/m.bin")]
     for name in names {
-      let time = try await wait(spool, "--timeout", "1s", name).result()
-      #expect(time.status == .exited(75) && time.errors.contains("is not done after 1s"), "\(time)")
+      try await wait("--timeout", "1s", name).result().exits(75, saying: "is not done after 1s")
     }
-    #expect(try await spoolrun("--once", spool.root).status == .exited(0))
-    for name in names { #expect(try await wait(spool, name).result().status == .exited(0), "\(name)") }
-    #expect(try await wait(spool, names[0], names[1], "b").result().status == .exited(0))
-    let none = try await wait(spool, "sub/seven.bin").result()
-    #expect(none.status == .exited(1) && none.errors.contains("no such job"), "\(none)")
+    try await spool.once(exits: 0)
+    for name in names { #expect(try await wait(name).result().status == .exited(0), "\(name)") }
+    try await wait(names[0], names[1], "b").result().exits(0)
+    try await wait("sub/seven.bin").result().exits(1, saying: "no such job")
   }
 
   @Test(arguments: ["wait", "verify", "explain"], ["x/", "../../x"])
@@ -46,79 +47,69 @@ import Testing
     for place in ["done/x", "done/archive/2026-11/y"] {
       try await runTool(["/usr/bin/install", "-D", "/dev/null", scene.spool.path(place)])
     }
-    let result = try await scene.spoolrun(command, name)
-    #expect(result.status == .exited(1), "\(result)")
+    try await scene.spoolrun(command, name).exits(1)
   }
 
   @Test func jobsThatAreNotDone() async throws {
-    let (spool, server) = (try TemporarySpool(), try simpleServer())
     try spool.drop("bad", server.url("/404") + "\n")
     try spool.drop("later", server.url("/x") + "\n")
-    let time = try await wait(spool, "--timeout", "1s", "later").result()
+    let time = try await wait("--timeout", "1s", "later").result()
     #expect(time.status == .exited(75) && time.errors.hasSuffix("later is not done after 1s\n"), "\(time)")
-    let all = try await wait(spool, "--timeout", "1s", "--all").result()
+    let all = try await wait("--timeout", "1s", "--all").result()
     #expect(all.status == .exited(75) && all.errors.hasSuffix("jobs still wait or run after 1s\n"), "\(all)")
-    let waiting = try wait(spool, "later", "bad")
+    let waiting = try wait("later", "bad")
     try await isLooking(waiting)
-    #expect(try await spoolrun("cancel", "--spool", spool.root, "later").status == .exited(0))
-    #expect(try await spoolrun("--once", spool.root).status == .exited(1))
-    let result = try await waiting.result()
-    #expect(result.status == .exited(1), "\(result)")
+    try await spoolrun("cancel", "--spool", spool.root, "later").exits(0)
+    try await spool.once(exits: 1)
+    let result = try await waiting.result().exits(1)
     #expect(result.errors.contains("bad: was given up: `spoolrun explain --spool \(spool.root) bad` says why"))
     #expect(result.errors.contains("later: no such job"), "\(result)")
-    let failed = try await wait(spool, "--all").result()
-    #expect(failed.status == .exited(1) && failed.errors.contains("jobs were given up"), "\(failed)")
+    try await wait("--all").result().exits(1, saying: "jobs were given up")
     try spool.drop("later", server.url("/x") + "\n")
-    let both = try await wait(spool, "--timeout", "1s", "bad", "later").result()
+    let both = try await wait("--timeout", "1s", "bad", "later").result()
     #expect(both.status == .exited(1) && both.errors.hasSuffix("later is not done after 1s\n"), "\(both)")
   }
 
   @Test func `a subscription has no end`() async throws {
-    let spool = try TemporarySpool()
     try spool.drop("feed", "url: http://127.0.0.1:9/f\nevery: 1h\n")
-    #expect(try await wait(spool, "--timeout", "9s", "--all").result().status == .exited(0))
-    let named = try await wait(spool, "--timeout", "1s", "feed").result()
-    #expect(named.status == .exited(64) && named.errors.contains("feed is a subscription"), "\(named)")
+    try await wait("--timeout", "9s", "--all").result().exits(0)
+    try await wait("--timeout", "1s", "feed").result().exits(64, saying: "feed is a subscription")
   }
 
   /// A receipt of the same name is that of an earlier life.
   @Test func theNewestLifeOfANameCounts() async throws {
-    let (spool, server) = (try TemporarySpool(), try simpleServer())
     func drop(_ path: String) throws { try spool.drop("a", "\(server.url(path))\noutput: a\noverwrite: yes\n") }
     try drop("/1")
-    #expect(try await spoolrun("--once", spool.root).status == .exited(0))
-    #expect(try await wait(spool, "a").result().status == .exited(0))
+    try await spool.once(exits: 0)
+    try await wait("a").result().exits(0)
     // It waits, and gets a number when it is done.
     try drop("/2")
-    let time = try await wait(spool, "--timeout", "1s", "a").result()
-    #expect(time.status == .exited(75), "\(time)")
-    var waiting = try wait(spool, "a")
+    try await wait("--timeout", "1s", "a").result().exits(75)
+    var waiting = try wait("a")
     try await isLooking(waiting)
-    #expect(try await spoolrun("--once", spool.root).status == .exited(0))
-    #expect(try await waiting.result().status == .exited(0))
+    try await spool.once(exits: 0)
+    try await waiting.result().exits(0)
     #expect(spool.names("done") == ["a", "a~2"])
     // It is cancelled.
     try drop("/3")
-    waiting = try wait(spool, "a")
+    waiting = try wait("a")
     try await isLooking(waiting)
-    #expect(try await spoolrun("cancel", "--spool", spool.root, "new/a").status == .exited(0))
-    let gone = try await waiting.result()
-    #expect(gone.status == .exited(1) && gone.errors.contains("a: no such job"), "\(gone)")
+    try await spoolrun("cancel", "--spool", spool.root, "new/a").exits(0)
+    try await waiting.result().exits(1, saying: "a: no such job")
     // It fails.
     try drop("/404")
-    waiting = try wait(spool, "a")
+    waiting = try wait("a")
     try await isLooking(waiting)
-    #expect(try await spoolrun("--once", spool.root).status == .exited(1))
-    for failed in [waiting, try wait(spool, "a")] {
-      let result = try await failed.result()
-      #expect(result.status == .exited(1) && result.errors.contains("a: was given up"), "\(result)")
+    try await spool.once(exits: 1)
+    for failed in [waiting, try wait("a")] {
+      try await failed.result().exits(1, saying: "a: was given up")
     }
     // Beside one that failed, the next one gets a number at once.
     try drop("/4")
-    waiting = try wait(spool, "a")
+    waiting = try wait("a")
     try await isLooking(waiting)
-    #expect(try await spoolrun("--once", spool.root).status == .exited(0))
-    #expect(try await waiting.result().status == .exited(0))
+    try await spool.once(exits: 0)
+    try await waiting.result().exits(0)
     #expect(spool.names("done").count == 3 && spool.names("failed") == ["a"])
   }
 
@@ -158,11 +149,10 @@ import Testing
   ]
 
   @Test(arguments: namesakes) func `the end of a namesake is not that of the job`(jobs: Namesakes) async throws {
-    let spool = try TemporarySpool()
-    func drop(_ path: Substring) throws { try writeFile(spool.path(String(path)), Array("http://h/x\n".utf8)) }
+    func drop(_ path: Substring) throws { try spool.write(String(path), "http://h/x\n") }
     for path in jobs.files { try drop(path[...]) }
     // So long that it is not over before the moves are made.
-    let waiting = try wait(spool, "--timeout", jobs.status == 75 ? "30s" : "1h", "n")
+    let waiting = try wait("--timeout", jobs.status == 75 ? "30s" : "1h", "n")
     try await isLooking(waiting)
     for move in jobs.moves {
       if move == "wait" {
@@ -181,7 +171,6 @@ import Testing
   }
 
   @Test func `it waits where the current directory is gone`() async throws {
-    let spool = try TemporarySpool()
     let script = #"mkdir gone; cd gone; rmdir ../gone; exec "$0" wait --spool "$1" x"#
     let result = try await run(
       ["/bin/sh", "-euc", script, try productPath("spoolrun"), spool.root], directory: spool.root)
@@ -189,20 +178,19 @@ import Testing
   }
 
   @Test func `a job whose receipt is archived is done, unless it is an earlier one's`() async throws {
-    let (spool, server) = (try TemporarySpool(), try simpleServer())
     let url = server.url("/a")
     try spool.drop("a", url + "\n")
-    #expect(try await spoolrun("--once", spool.root).status == .exited(0))
+    try await spool.once(exits: 0)
     try #require(mkdir(spool.path("done/archive"), 0o700) == 0 && mkdir(spool.path("done/archive/2026-11"), 0o700) == 0)
     try spool.move("done/a", "done/archive/2026-11/a")
-    #expect(try await wait(spool, "a").result().status == .exited(0))
+    try await wait("a").result().exits(0)
     let new = try await spoolrun("add", "--new", "--wait", "--spool", spool.root, url)
     #expect(new.status == .exited(0) && spool.names("new") == [], "\(new)")
     try spool.drop("a", url + "\n")
-    let waiting = try wait(spool, "a")
+    let waiting = try wait("a")
     try await isLooking(waiting)
-    #expect(try await spoolrun("cancel", "--spool", spool.root, "a").status == .exited(0))
-    #expect(try await waiting.result().status == .exited(1))
+    try await spoolrun("cancel", "--spool", spool.root, "a").exits(0)
+    try await waiting.result().exits(1)
   }
 
   /// Between two looks it sleeps for a second.
@@ -234,21 +222,18 @@ import Testing
   }
 
   @Test func addWaitsForItsJob() async throws {
-    let (spool, server) = (try TemporarySpool(), try simpleServer())
     for (path, status) in [("/a", Int32(0)), ("/404", 1)] {
       let adding = try startSpoolrun(["add", "--wait", "--spool", spool.root, server.url(path)])
       try await waitUntil("it is dropped") { !spool.names("new").isEmpty }
       _ = try await spoolrun("--once", spool.root)
-      let result = try await adding.result()
-      #expect(result.status == .exited(status), "\(result)")
+      try await adding.result().exits(status)
     }
-    let list = try await spoolrun("add", "--wait", "--spool", spool.root, "--from", "x")
-    #expect(list.status == .exited(64) && list.errors.contains("--wait are for one file"), "\(list)")
+    try await spoolrun("add", "--wait", "--spool", spool.root, "--from", "x")
+      .exits(64, saying: "--wait are for one file")
   }
 
   /// It waits for what `--once` leaves for the next run.
   @Test func aWorkerRunsUntilAllIsDone() async throws {
-    let spool = try TemporarySpool()
     let server = try ScriptedServer { request, reply in
       if request.target == "/404" { return try reply.respond("404 Not Found", body: []) }
       if request.nth <= 2 { return try reply.respond("503 Service Unavailable", ["Retry-After: 2"], body: []) }
@@ -260,13 +245,12 @@ import Testing
     #expect(done.status == .exited(0) && spool.places(of: "a") == ["done/a"], "\(done)")
     #expect(spool.places(of: "b") == ["hold/b"], "paused jobs do not count")
     try spool.drop("404", server.url("/404") + "\n")
-    #expect(try await spoolrun("run", "--until-done", spool.root).status == .exited(1))
-    #expect(try await spoolrun("run", "--once", "--until-done", spool.root).status == .exited(64))
+    try await spoolrun("run", "--until-done", spool.root).exits(1)
+    try await spoolrun("run", "--once", "--until-done", spool.root).exits(64)
   }
 
   @Test(arguments: [[], ["--all", "a"], ["--timeout", "soon", "a"]])
   func whatIsNoCommand(arguments: [String]) async throws {
-    let spool = try TemporarySpool()
-    #expect(try await startSpoolrun(["wait", "--spool", spool.root] + arguments).result().status == .exited(64))
+    try await startSpoolrun(["wait", "--spool", spool.root] + arguments).result().exits(64)
   }
 }

@@ -12,7 +12,7 @@ struct WatchTests {
   private func name(_ number: Int) -> String { "job-\(1000 + number)" }
 
   private func fill(_ count: Int) throws {
-    for number in 1...count { try writeFile(spool.path("new/\(name(number))"), Array("http://h/\(number)\n".utf8)) }
+    for number in 1...count { try spool.write("new/\(name(number))", "http://h/\(number)\n") }
   }
 
   /// Starts it, and waits until it shows this.
@@ -56,9 +56,8 @@ struct WatchTests {
 
   @Test func `each gesture is done to the selected job, and its outcome is shown`() async throws {
     try fill(5)
-    try writeFile(
-      spool.path("failed/bad"),
-      Array("http://h/x\nfailed: 2026-11-21T03:00:41Z attempt=1 class=permanent code=http-404 at=0 reason=x\n".utf8))
+    try spool.write(
+      "failed/bad", "http://h/x\nfailed: 2026-11-21T03:00:41Z attempt=1 class=permanent code=http-404 at=0 reason=x\n")
     let tmux = try await Tmux(columns: 80, rows: 24)
     try await watch(tmux)
     try await tmux.press("h")
@@ -88,7 +87,7 @@ struct WatchTests {
   }
 
   @Test func `only the job is cancelled that the question is about`() async throws {
-    for path in ["new/x", "tmp/y"] { try writeFile(spool.path(path), Array("http://h/x\n".utf8)) }
+    for path in ["new/x", "tmp/y"] { try spool.write(path, "http://h/x\n") }
     let tmux = try await Tmux(columns: 80, rows: 24)
     try await watch(tmux)
     try await tmux.press("j", "c")
@@ -208,7 +207,7 @@ struct WatchTests {
   }
 
   @Test func `names do not steer the terminal`() async throws {
-    try writeFile(spool.path("new/\u{1B}[2Jevil\u{1B}]0;owned\u{7}"), Array("http://h/x\n".utf8))
+    try spool.write("new/\u{1B}[2Jevil\u{1B}]0;owned\u{7}", "http://h/x\n")
     let tmux = try await Tmux(columns: 80, rows: 24)
     try await watch(tmux)
     try await tmux.press("j", "c")
@@ -238,18 +237,18 @@ struct WatchTests {
     try fill(2)
     let tmux = try await Tmux(columns: 120, rows: 24)
     try await watch(tmux)
-    try writeFile(spool.path("hold/\(name(1))"), Array("http://h/other\n".utf8))
+    try spool.write("hold/\(name(1))", "http://h/other\n")
     _ = try await waitForText(tmux, "hold/: 1 paused")
     try await tmux.press("j", "l")
     _ = try await waitForText(tmux, "hold/\(name(1)) cannot be moved: new/\(name(1)) has the same name")
-    try writeFile(spool.path("new/later"), Array("http://h/x\n".utf8))
+    try spool.write("new/later", "http://h/x\n")
     try await tmux.wait(for: "the new job") { $0[0] == "1 paused, 3 waiting" }
   }
 
   @Test(.enabled("needs root, to be several users") { try await Need.users.isMet() })
   func `a user who may only look is told so`() async throws {
     try fill(2)
-    try writeFile(spool.path("done/receipt"), Array("http://h/x\ndone: 2026-01-01T00:00:00Z attempts=1\n".utf8))
+    try spool.write("done/receipt", "http://h/x\ndone: 2026-01-01T00:00:00Z attempts=1\n")
     _ = chmod(spool.path("done/receipt"), 0o600)
     for path in ["", "new", "urgent", "cur", "partial", "done", "failed", "hold", "tmp", "files"] {
       _ = chmod(spool.path(path), 0o755)
@@ -267,8 +266,7 @@ struct WatchTests {
     // Numbers without receipts would be wrong. The program is opened as root: the user may not reach it.
     let script = #"exec 3<"$0"; exec "$1" "$2" "$3" "$4" /proc/self/fd/3 $5 "$6""#
     for command in ["status --metrics", "report -o -"] {
-      let result = try await run(
-        ["/bin/sh", "-c", script, productPath("spoolrun")] + prefix + [command, spool.root])
+      let result = try await run(["/bin/sh", "-c", script, productPath("spoolrun")] + prefix + [command, spool.root])
       #expect(result.status == .exited(74) && result.output == "", "\(result)")
       #expect(result.errors.contains("done/receipt"), "\(result)")
     }

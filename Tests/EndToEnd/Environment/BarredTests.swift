@@ -15,7 +15,7 @@ struct BarredTests {
 
   private func put(_ path: String, flag: String) throws -> Chattr {
     let text = "url: \(server.url("/x"))\noutput: \(path)\n"
-    try writeFile(spool.path(path), Array(text.utf8))
+    try spool.write(path, text)
     try setModificationTime(spool.path(path), secondsFromNow: -1000)
     return try Chattr(flag, spool.path(path))
   }
@@ -25,8 +25,7 @@ struct BarredTests {
     let flagged = try put(path, flag: flag)
     for round in 1...2 {
       try spool.drop("other\(round)", "\(server.url("/other\(round)"))\n")
-      let result = try await spoolrun("--once", spool.root)
-      #expect(result.status == .exited(1) && result.errors.contains("barred"), "\(result)")
+      let result = try await spoolrun("--once", spool.root).exits(1, saying: "barred")
       #expect(result.errors.split(separator: "\n").count == 1, "\(result)")
       #expect(spool.places(of: "other\(round)") == ["done/other\(round)"])
       #expect(spool.places(of: "x") == [path])
@@ -43,20 +42,18 @@ struct BarredTests {
       try spool.drop("other\(number)", "\(server.url("/other\(number)"))\n")
       try await waitUntil("it is done") { spool.places(of: "other\(number)") == ["done/other\(number)"] }
     }
-    worker.send(signal: SIGTERM)
-    let result = try await worker.result()
+    let result = try await worker.stop()
     #expect(result.errors.split(separator: "barred").count == 2, "\(result)")
     try flagged.remove()
   }
 
   /// That is one job's failure, with a record.
   @Test func `data that may not be written to fails its own job`() async throws {
-    try writeFile(spool.path("partial/x.part"), [1])
+    try spool.write("partial/x.part", [1])
     let flagged = try Chattr("+i", spool.path("partial/x.part"))
-    try writeFile(spool.path("partial/x"), Array("\(server.url("/x"))\n".utf8))
+    try spool.write("partial/x", "\(server.url("/x"))\n")
     try spool.drop("other", "\(server.url("/other"))\n")
-    let result = try await spoolrun("--once", spool.root)
-    #expect(result.status == .exited(75), "\(result)")
+    try await spool.once(exits: 75)
     #expect(try spool.lastFailure("partial/x")["code"] == "io")
     #expect(spool.places(of: "other") == ["done/other"])
     try flagged.remove()
@@ -79,11 +76,10 @@ struct BarredTests {
     // Before the worker can end.
     try spool.drop("b", "url: \(server.url("/b"))\n")
     gate.open()
-    let result = try await worker.result()
-    #expect(result.status == .exited(1) && result.errors.contains("barred"), "\(result)")
+    try await worker.result().exits(1, saying: "barred")
     #expect(spool.places(of: "b") == ["done/b"])
     try flagged.remove()
-    #expect(try await spoolrun("--once", spool.root).status == .exited(0))
+    try await spool.once(exits: 0)
     #expect(try spool.payload("a") == halfwayBody)
   }
 
@@ -102,8 +98,7 @@ struct BarredTests {
     let flagged = try put("new/b", flag: "+i")
     for name in ["a", "c"] { try spool.drop(name, "\(server.url("/x"))\n") }
     for (gesture, place) in [("hold", "hold"), ("release", "new")] {
-      let result = try await spoolrun(gesture, "--all", "--spool", spool.root)
-      #expect(result.status == .exited(gesture == "hold" ? 1 : 0), "\(result)")
+      try await spoolrun(gesture, "--all", "--spool", spool.root).exits(gesture == "hold" ? 1 : 0)
       for name in ["a", "c"] { #expect(spool.places(of: name) == ["\(place)/\(name)"]) }
     }
     let result = try await spoolrun("cancel", "--spool", spool.root, "a", "b", "c")
@@ -113,10 +108,9 @@ struct BarredTests {
   }
 
   @Test func `so does clean`() async throws {
-    for name in ["a", "b", "c"] { try writeFile(spool.path("partial/\(name).part"), [1]) }
+    for name in ["a", "b", "c"] { try spool.write("partial/\(name).part", [1]) }
     let flagged = try Chattr("+i", spool.path("partial/b.part"))
-    let result = try await spoolrun("clean", spool.root)
-    #expect(result.status == .exited(74) && result.errors.contains("partial/b.part cannot be removed"), "\(result)")
+    try await spoolrun("clean", spool.root).exits(74, saying: "partial/b.part cannot be removed")
     #expect(spool.names("partial") == ["b.part"])
     try flagged.remove()
   }

@@ -18,10 +18,6 @@ import Testing
   private func waitUntilDone(_ name: String) async throws {
     try await waitUntil("\(name) is done") { spool.places(of: name) == ["done/\(name)"] }
   }
-  private func stop(_ worker: RunningCommand) async throws -> CommandResult {
-    worker.send(signal: SIGTERM)
-    return try await worker.result()
-  }
 
   @Test(arguments: [true, false])
   func `jobs wait while it is missing, and go on in the one that is made`(isOwn: Bool) async throws {
@@ -36,8 +32,7 @@ import Testing
     try #require(mkdir(root, 0o700) == 0)
     try await waitUntilDone("b")
     #expect(try readFile("\(root)/b") == Self.body && names(in: root + "-old") == ["a"])
-    let result = try await stop(worker)
-    #expect(result.status == .exited(0), "\(result)")
+    try await worker.stop().exits(0)
     #expect(try !spool.lines("done/b").contains { $0.key == "failed" })
   }
 
@@ -45,11 +40,9 @@ import Testing
   @Test(arguments: [true, false])
   func `a root that is replaced while a job runs gets its payload, and not the old one`(isMadeAnew: Bool) async throws {
     let root = spool.root + "-out"
-    try #require(mkdir(root, 0o700) == 0 && mkdir(spool.path("hooks"), 0o700) == 0)
+    try #require(mkdir(root, 0o700) == 0)
     let anew = isMadeAnew ? "mkdir \(root)" : "true"
-    let script = "#!/bin/sh\ntest -e \(root)-old || { mv \(root) \(root)-old && \(anew); }\n"
-    try writeFile(spool.path("hooks/verify"), Array(script.utf8))
-    try #require(chmod(spool.path("hooks/verify"), 0o700) == 0)
+    try spool.install("verify", "test -e \(root)-old || { mv \(root) \(root)-old && \(anew); }")
     try drop("a")
     let result = try await spoolrun("--once", "-v", "-d", root, spool.root)
     #expect(names(in: root + "-old") == [])
@@ -58,11 +51,11 @@ import Testing
       #expect(spool.names("partial") == ["a", "a.part"])
       #expect(try !spool.lines("partial/a").contains { $0.key == "failed" || $0.key == "done" })
       try #require(rename(root + "-old", root) == 0)
-      #expect(try await spoolrun("--once", "-d", root, spool.root).status == .exited(0))
+      try await spoolrun("--once", "-d", root, spool.root).exits(0)
     }
     #expect(spool.places(of: "a") == ["done/a"], "\(result)")
     #expect(try readFile("\(root)/a") == Self.body && server.requests.count == 1)
-    #expect(try await spoolrun("verify", "--spool", spool.root).status == .exited(0))
+    try await spoolrun("verify", "--spool", spool.root).exits(0)
   }
 
   @Test(.enabled("needs root and a mount namespace") { try await Need.mounts.isMet() })
@@ -83,7 +76,7 @@ import Testing
       ["/usr/bin/unshare", "--mount", "/bin/sh", "-uc", script, "sh", try productPath("spoolrun"), spool.root])
     try drop("a")
     try await waitUntilDone("a")
-    try writeFile(spool.path("hold/b"), Array("\(server.url("/b"))\n".utf8))
+    try spool.write("hold/b", "\(server.url("/b"))\n")
     try writeFile(spool.root + "-mount", [])
     let result = try await worker.result()
     #expect(result.output == "b\n" && names(in: root) == ["a"], "\(result)")
@@ -106,7 +99,7 @@ import Testing
       try spool.makeDue("a")
     }
     #expect(server.requests.isEmpty)
-    #expect(try await spoolrun("--once", "-d", root, spool.root).status == .exited(0))
+    try await spoolrun("--once", "-d", root, spool.root).exits(0)
     #expect(try readFile("\(root)/\(output)") == Self.body)
   }
 
@@ -124,7 +117,7 @@ import Testing
     #expect(try spool.lastFailure("partial/a")["burned"] == "no")
     try spool.install("verify", "true")
     try spool.makeDue("a")
-    #expect(try await spoolrun("--once", "-d", root, spool.root).status == .exited(0))
+    try await spoolrun("--once", "-d", root, spool.root).exits(0)
     #expect(try readFile("\(root)/a") == Self.body && server.requests.count == 1)
   }
 
@@ -135,8 +128,7 @@ import Testing
     try #require(symlink("spool/new", spool.root + "/../link") == 0)
     try drop("a")
     for mode in ["--once", "-v"] {
-      let result = try await spoolrun(mode, "-d", spool.path(place), spool.root)
-      #expect(result.status == .exited(78) && result.errors.contains("the output directory"), "\(result)")
+      try await spoolrun(mode, "-d", spool.path(place), spool.root).exits(78, saying: "the output directory")
     }
     #expect(spool.places(of: "a") == ["new/a"] && server.requests.isEmpty)
   }
@@ -153,8 +145,7 @@ import Testing
   func `one in files or beside the spool is none of these`(_ place: String) async throws {
     if place != "files" { try #require(mkdir(spool.path(place), 0o700) == 0) }
     try drop("a")
-    let result = try await spoolrun("--once", "-d", spool.path(place), spool.root)
-    #expect(result.status == .exited(0), "\(result)")
+    try await spoolrun("--once", "-d", spool.path(place), spool.root).exits(0)
     #expect(try readFile(spool.path("\(place)/a")) == Self.body)
   }
 

@@ -9,17 +9,19 @@ import Testing
     try await Need.areMet(.networks, .mounts, .program("python3"))
   })
 struct EnvironmentTests {
+  private let spool: TemporarySpool
+
+  init() throws { spool = try TemporarySpool() }
+
   private let noNetwork = ["/usr/bin/unshare", "--net"]
 
   /// Neither an address nor a name can be reached: that is nobody's failure, and costs no attempt.
   @Test func noNetworkBurnsNoAttempt() async throws {
-    let spool = try TemporarySpool()
     // TEST-NET-1 (RFC 5737) and a name that never resolves (RFC 6761).
     try spool.drop("address", "url: http://192.0.2.1/a\nattempts: 1\n")
     try spool.drop("name", "url: http://host.invalid/a\nattempts: 1\noutput: b\n")
     for _ in 1...3 {
-      let result = try await spoolrun("--once", spool.root, prefix: noNetwork)
-      #expect(result.status == .exited(75), "\(result)")
+      let result = try await spoolrun("--once", spool.root, prefix: noNetwork).exits(75)
       #expect(result.errors.split(separator: "\n").count == 1, "one line: \(result.errors)")
       for job in ["address", "name"] {
         #expect(spool.places(of: job) == ["partial/\(job)"])
@@ -34,7 +36,6 @@ struct EnvironmentTests {
 
   /// One that is given up meanwhile is told by itself.
   @Test func aJobThatExpiresWithoutANetwork() async throws {
-    let spool = try TemporarySpool()
     try spool.install("failed", "echo x >>$SPOOLRUN_SPOOL/told")
     for number in 0..<3 { try spool.drop("job-\(number)", "url: http://192.0.2.1/\(number)\n") }
     let soon = try await runTool(["/usr/bin/date", "-u", "-d", "30 seconds", "+%FT%TZ"]).output.filter { $0 != "\n" }
@@ -47,7 +48,6 @@ struct EnvironmentTests {
 
   /// But a server on this very machine that refuses is a server that refuses.
   @Test func loopbackNeedsNoNetwork() async throws {
-    let spool = try TemporarySpool()
     try spool.drop("a", "url: http://127.0.0.1:9/a\nattempts: 1\n")
     // SIOCSIFFLAGS with IFF_UP (netdevice(7)): loopback is down in a new namespace.
     let up = """
@@ -55,8 +55,7 @@ struct EnvironmentTests {
       fcntl.ioctl(socket.socket(), 0x8914, struct.pack("16sh14x", b"lo", 1))
       os.execv(sys.argv[1], sys.argv[1:])
       """
-    let result = try await spoolrun("--once", spool.root, prefix: noNetwork + ["/usr/bin/python3", "-c", up])
-    #expect(result.status == .exited(75), "\(result)")
+    try await spoolrun("--once", spool.root, prefix: noNetwork + ["/usr/bin/python3", "-c", up]).exits(75)
     #expect(try spool.lastFailure("partial/a")["code"] == "connect")
   }
 
@@ -81,7 +80,6 @@ struct EnvironmentTests {
       try reply.send(body[start...])
       try reply.send("\r\n0\r\n\r\n")
     }
-    let spool = try TemporarySpool()
     try spool.drop("a", "url: \(server.url("/a"))\nattempts: 1\n")
     // Inside: a full file system twice, then one with room. The copies are what it looked like after each.
     let script = """
@@ -99,11 +97,10 @@ struct EnvironmentTests {
       """
     let directory = try TemporaryDirectory()
     #expect(mkdir("\(directory.path)/small", 0o700) == 0)
-    let result = try await mounted(script, [try productPath("spoolrun"), spool.root, directory.path])
-    #expect(result.status == .exited(0), "\(result)")
+    let result = try await mounted(script, [try productPath("spoolrun"), spool.root, directory.path]).exits(0)
     #expect(result.output == "75\n75\n", "\(result)")
     for round in 1...2 {
-      let text = String(decoding: try readFile("\(directory.path)/after-\(round)/partial/a"), as: UTF8.self)
+      let text = try readText("\(directory.path)/after-\(round)/partial/a")
       let records = text.split(separator: "\n").filter { $0.hasPrefix("failed: ") }
       #expect(records.count == round, "\(text)")
       for record in records {
@@ -111,11 +108,11 @@ struct EnvironmentTests {
           record.contains(" attempt=1 class=temporary code=disk-full ") && record.contains(" burned=no "), "\(record)")
       }
       #expect(names(in: "\(directory.path)/after-\(round)/files") == [])
-      let errors = String(decoding: try readFile("\(directory.path)/errors-\(round)"), as: UTF8.self)
+      let errors = try readText("\(directory.path)/errors-\(round)")
       #expect(errors.contains("a: disk-full: "), "\(errors)")
     }
     #expect(try readFile("\(directory.path)/after-3/files/a") == body)
-    let done = String(decoding: try readFile("\(directory.path)/after-3/done/a"), as: UTF8.self)
+    let done = try readText("\(directory.path)/after-3/done/a")
     #expect(done.split(separator: "\n").last?.contains(" attempts=1 ") == true, "\(done)")
     if isLengthKnown {
       #expect(
@@ -128,7 +125,6 @@ struct EnvironmentTests {
   /// Not even room for an inode or a journal line: an error and a status of the table, and the job stays.
   @Test func nothingFitsAnyMore() async throws {
     let server = try simpleServer()
-    let spool = try TemporarySpool()
     try spool.drop("a", "\(server.url("/a"))\n")
     let script = """
       mount -t tmpfs -o size=1m,mode=700 none "$2/small"
@@ -143,8 +139,7 @@ struct EnvironmentTests {
       """
     let directory = try TemporaryDirectory()
     #expect(mkdir("\(directory.path)/small", 0o700) == 0)
-    let result = try await mounted(script, [try productPath("spoolrun"), spool.root, directory.path])
-    #expect(result.status == .exited(0), "\(result)")
+    let result = try await mounted(script, [try productPath("spoolrun"), spool.root, directory.path]).exits(0)
     let lines = result.output.split(separator: "\n")
     #expect(["73", "74", "75"].contains(lines.first) && lines.last == "payload", "\(result)")
   }
@@ -153,20 +148,18 @@ struct EnvironmentTests {
   @Test(arguments: ["new", "partial"])
   func readOnlySpool(state: String) async throws {
     let server = try simpleServer()
-    let spool = try TemporarySpool()
     let script = """
       mount --bind "$1" "$1"
       mount -o remount,bind,ro "$1"
       exec "$0" --once "$1"
       """
     let program = try productPath("spoolrun")
-    #expect(try await mounted(script, [program, spool.root]).status == .exited(0))
+    try await mounted(script, [program, spool.root]).exits(0)
 
     try spool.drop("a", "\(server.url("/a"))\n")
     if state == "partial" { try spool.move("new/a", "partial/a") }
     try setModificationTime(spool.path("\(state)/a"), secondsFromNow: -100_000)
-    let result = try await mounted(script, [program, spool.root])
-    #expect(result.exitStatus == 74, "\(result)")
+    let result = try await mounted(script, [program, spool.root]).exits(74)
     #expect(result.errors.contains("Read-only file system") && result.errors.contains(spool.root), "\(result)")
     #expect(spool.places(of: "a") == ["\(state)/a"] && server.requests.isEmpty)
     let add = try await mounted(
@@ -178,7 +171,6 @@ struct EnvironmentTests {
   /// Another user's spool: neither read nor written.
   @Test(.enabled("needs root, to be another user") { try await Need.users.isMet() })
   func notOurs() async throws {
-    let spool = try TemporarySpool()
     try spool.drop("a", "http://127.0.0.1:9/a\n")
     // Everything above it may be passed, so that only the spool's own mode bars the way; and so may the program.
     let program = "/proc/self/fd/3"

@@ -11,11 +11,10 @@ struct FullDiskTests {
     let spool = try TemporarySpool(in: disk.path)
     #expect(symlink("/etc/passwd", spool.path("new/aaa")) == 0)
     #expect(throws: TestSupportError.self) { try disk.fill(megabytes: 8) }
-    let full = try await spoolrun("--once", spool.root)
-    #expect(full.status == .exited(75) && full.errors.contains("aaa"), "\(full)")
+    try await spoolrun("--once", spool.root).exits(75, saying: "aaa")
     #expect(spool.places(of: "aaa") == ["new/aaa"])
     disk.empty()
-    #expect(try await spoolrun("--once", spool.root).status == .exited(1))
+    try await spool.once(exits: 1)
     #expect(spool.places(of: "aaa") == ["failed/aaa"])
   }
 }

@@ -14,9 +14,7 @@ struct InotifyLimitTests {
       try spool.drop(name, "\(server.url("/\(name)"))\n")
       try await waitUntil("\(name) is done") { spool.places(of: name) == ["done/\(name)"] }
     }
-    worker.send(signal: SIGTERM)
-    let result = try await worker.result()
-    #expect(result.status == .exited(0), "\(result)")
+    let result = try await worker.stop().exits(0)
     #expect(result.errors.split(separator: "inotify-limit").count == 2, "\(result)")
   }
 }

@@ -17,8 +17,7 @@ import Testing
   private func makeDirectory() async throws -> String {
     let link = "\(home.path)/link"
     let script = #"d=$1/$(printf 'caf\351'); mkdir "$d" && ln -s "$d" "$2""#
-    let made = try await run(["/bin/sh", "-c", script, "sh", home.path, link], environment: testEnvironment)
-    #expect(made.status == .exited(0), "\(made)")
+    try await run(["/bin/sh", "-c", script, "sh", home.path, link], environment: testEnvironment).exits(0)
     return link
   }
 
@@ -35,8 +34,7 @@ import Testing
     }
     try spool.drop("a", "\(server.url("/x"))\n\(way == "root:" ? "root: r\n" : "")")
     let options = ["-d": ["-d", link], "relative": ["-d", "link"]][way] ?? []
-    let result = try await spoolrun(["--once"] + options + [spool.root], directory: home.path)
-    #expect(result.status == .exited(0), "\(result)")
+    try await spoolrun(["--once"] + options + [spool.root], directory: home.path).exits(0)
     #expect(try readFile("\(link)/x") == Array("/x".utf8))
     let verified = try await spoolrun("verify", "--spool", spool.root)
     #expect(verified.status == .exited(0), "the receipt names it: \(verified)")
@@ -44,8 +42,7 @@ import Testing
 
   @Test func `get goes by the link, too`() async throws {
     let link = try await makeDirectory()
-    let result = try await get("-o", "\(link)/", server.url("/x"))
-    #expect(result.status == .exited(0), "\(result)")
+    try await get("-o", "\(link)/", server.url("/x")).exits(0)
     #expect(try readFile("\(link)/x") == Array("/x".utf8))
   }
 }

@@ -51,9 +51,9 @@ private final class Archive: Sendable {
   /// A spool whose worker has this netrc file, and a job for the data.
   func spool(netrc: String, mode: mode_t = 0o600, job: String = "") throws -> TemporarySpool {
     let spool = try TemporarySpool()
-    try writeFile(spool.path("netrc"), Array(netrc.utf8))
+    try spool.write("netrc", netrc)
     guard chmod(spool.path("netrc"), mode) == 0 else { throw TestSupportError("chmod", "netrc", errno: errno) }
-    try writeFile(spool.path("defaults"), Array("netrc: netrc\ncacert: \(authority.authority)\n".utf8))
+    try spool.write("defaults", "netrc: netrc\ncacert: \(authority.authority)\n")
     try spool.drop("a", "url: \(url)\n\(job)")
     return spool
   }
@@ -80,8 +80,7 @@ struct LoginTests {
   @Test(arguments: [1, 4]) func thereAndBack(connections: Int) async throws {
     let archive = try await Archive()
     let spool = try archive.spool(netrc: Self.netrc, job: "connections: \(connections)\n")
-    let result = try await spoolrun("--once", "-v", "--chunk-size", "128k", spool.root)
-    #expect(result.exitStatus == 0, "\(result)\n\(spool.listing(of: "a"))")
+    let result = try await spool.once("-v", "--chunk-size", "128k", exits: 0)
     #expect(try spool.payload("file.bin") == archive.body)
     #expect(archive.login.requests.count == 1)
     #expect(archive.data.requests.count > (connections > 1 ? 5 : 2))
@@ -103,8 +102,7 @@ struct LoginTests {
   @Test func theWrongPassword() async throws {
     let archive = try await Archive()
     let spool = try archive.spool(netrc: "machine 127.0.0.1 login alice password wr0ng\n", job: "attempts: 1\n")
-    let result = try await spoolrun("--once", spool.root)
-    #expect(result.exitStatus == 1, "\(result)")
+    let result = try await spool.once(exits: 1)
     #expect(try spool.lastFailure("failed/a")["code"] == "http-401")
     #expect(!"\(result) \(spool.listing(of: "a"))".contains("wr0ng"))
   }
@@ -113,8 +111,7 @@ struct LoginTests {
   @Test func aNetrcThatOthersCanRead() async throws {
     let archive = try await Archive()
     let spool = try archive.spool(netrc: Self.netrc, mode: 0o644)
-    let result = try await spoolrun("--once", spool.root)
-    #expect(result.exitStatus == 0)
+    let result = try await spool.once(exits: 0)
     #expect(
       result.errors.contains("defaults: line 1: netrc: \(spool.root)/netrc can be read by other users: use chmod 600"),
       "\(result)")
@@ -123,11 +120,11 @@ struct LoginTests {
   /// Without its file no worker starts, and nothing is taken for refused.
   @Test func aNetrcThatIsNotThere() async throws {
     let spool = try TemporarySpool()
-    try writeFile(spool.path("defaults"), Array("timeout: 5s\nnetrc: yes\n".utf8))
+    try spool.write("defaults", "timeout: 5s\nnetrc: yes\n")
     try spool.drop("a", "http://127.0.0.1:9/a\n")
     let home = try TemporaryDirectory()
-    let result = try await spoolrun("--once", spool.root, environment: ["HOME": home.path])
-    #expect(result.exitStatus == 78 && result.errors.contains("line 2: netrc: \(home.path)/.netrc"), "\(result)")
+    try await spoolrun("--once", spool.root, environment: ["HOME": home.path])
+      .exits(78, saying: "line 2: netrc: \(home.path)/.netrc")
     #expect(spool.places(of: "a") == ["new/a"])
   }
 
@@ -135,11 +132,10 @@ struct LoginTests {
   @Test func cookiesOfAFile() async throws {
     let archive = try await Archive()
     let spool = try archive.spool(netrc: "")
-    try writeFile(
-      spool.path("cookies.txt"),
-      Array("# Netscape HTTP Cookie File\n#HttpOnly_localhost\tFALSE\t/\tTRUE\t0\tsession\tg00d\n".utf8))
-    let defaults = String(decoding: try readFile(spool.path("defaults")), as: UTF8.self)
-    try writeFile(spool.path("defaults"), Array((defaults + "cookies: cookies.txt\n").utf8))
+    try spool.write(
+      "cookies.txt", "# Netscape HTTP Cookie File\n#HttpOnly_localhost\tFALSE\t/\tTRUE\t0\tsession\tg00d\n")
+    let defaults = try spool.text("defaults")
+    try spool.write("defaults", defaults + "cookies: cookies.txt\n")
     let result = try await spoolrun("--once", spool.root)
     #expect(result.exitStatus == 0 && archive.login.requests.isEmpty, "\(result)")
   }

@@ -5,7 +5,7 @@ import Testing
 /// The other keys that `defaults` alone may have, through real runs.
 @Suite struct NetworkKeyTests {
   private func setDefaults(_ spool: TemporarySpool, _ text: String) throws {
-    try writeFile(spool.path("defaults"), Array(text.utf8))
+    try spool.write("defaults", text)
   }
 
   /// `localhost` has addresses of both kinds, and the server listens at one.
@@ -26,7 +26,7 @@ import Testing
     let nginx = try await NginxRig(authority: authority)
     try nginx.publish("a", Array("payload".utf8))
     let spool = try TemporarySpool()
-    func write(_ name: String, from path: String) throws { try writeFile(spool.path(name), try readFile(path)) }
+    func write(_ name: String, from path: String) throws { try spool.write(name, try readFile(path)) }
     try write("ca.pem", from: authority.authority)
     try write("client.pem", from: authority.certificate)
     try write("client.key", from: authority.key)
@@ -61,12 +61,14 @@ import Testing
   }
 
   /// They are the worker's: a job that has one is none.
-  @Test(arguments: ["netrc: yes", "cookies: /etc/passwd", "proxy: http://evil.example:1", "cert: /etc/passwd"])
-  func noneIsAJobs(line: String) async throws {
+  @Test func noneIsAJobs() async throws {
+    let lines = ["netrc: yes", "cookies: /etc/passwd", "proxy: http://evil.example:1", "cert: /etc/passwd"]
     let spool = try TemporarySpool()
-    try spool.drop("a", "http://127.0.0.1:9/a\n\(line)\n")
-    #expect(try await spoolrun("--once", spool.root).exitStatus == 1)
-    let record = try spool.lastFailure("failed/a")
-    #expect(record["code"] == "malformed" && record["line"] == "2", "\(record)")
+    for (number, line) in lines.enumerated() { try spool.drop("\(number)", "http://127.0.0.1:9/a\n\(line)\n") }
+    try await spool.once(exits: 1)
+    for (number, line) in lines.enumerated() {
+      let record = try spool.lastFailure("failed/\(number)")
+      #expect(record["code"] == "malformed" && record["line"] == "2", "\(line): \(record)")
+    }
   }
 }

@@ -16,7 +16,7 @@ struct OtherDiskTests {
     let server = try halfwayServer(halfwayBody, gate: gate)
     try spool.drop("a", "\(server.url("/a"))\n")
     let worker = try startSpoolrun(["--once", spool.root])
-    try await waitUntil("half of it is there") { spool.length("partial/a.part") == halfwayBody.count / 2 }
+    try await waitForHalf(in: spool)
     let inode = try #require(fileStatus(spool.path("partial/a.part"))).st_ino
     // A tmpfs counts its files from 1.
     let stranger = Array("a stranger's\n".utf8)
@@ -28,8 +28,7 @@ struct OtherDiskTests {
     let same = names(in: there.path).first { fileStatus("\(there.path)/\($0)")?.st_ino == inode }
     try #require(rename("\(there.path)/\(try #require(same))", "\(there.path)/a") == 0)
     gate.open()
-    let result = try await worker.result()
-    #expect(result.status == .exited(1), "\(result)")
+    try await worker.result().exits(1)
     #expect(spool.places(of: "a") == ["failed/a"])
     #expect(try spool.lastFailure("failed/a")["code"] == "output-exists")
     #expect(try readFile("\(there.path)/a") == stranger)

@@ -22,7 +22,7 @@ struct ProxyOutageTests {
   private func startProxy(_ line: String = "") throws -> RunningCommand {
     try writeFile(
       "\(directory.path)/conf",
-      Array("Port \(port)\nListen 127.0.0.1\nTimeout 60\nLogFile \"\(directory.path)/log\"\n\(line)\n".utf8))
+      "Port \(port)\nListen 127.0.0.1\nTimeout 60\nLogFile \"\(directory.path)/log\"\n\(line)\n")
     return try RunningCommand(["/usr/bin/tinyproxy", "-d", "-c", "\(directory.path)/conf"])
   }
 
@@ -43,8 +43,7 @@ struct ProxyOutageTests {
     defer { proxy.send(signal: SIGTERM) }
     try await waitUntil("tinyproxy listens") { isListening(port) }
     try spool.drop("direct", "url: http://localhost:\(origin.port)/direct\n")
-    let result = try await spoolrun("--once", "-j", "2", spool.root, environment: environment())
-    #expect(result.exitStatus == 75, "\(result)")
+    let result = try await spoolrun("--once", "-j", "2", spool.root, environment: environment()).exits(75)
     #expect(spool.places(of: "direct") == ["done/direct"], "\(result)")
     let tried = try tried()
     // One more where the run takes longer than the first rest, and one for each that is twice as long.
@@ -63,8 +62,7 @@ struct ProxyOutageTests {
     #expect(verbose.exitStatus == 75 && end.contains("asks for a user name"), "\(verbose)")
 
     for name in try self.tried() { try spool.makeDue(name) }
-    let last = try await spoolrun("--once", spool.root, environment: environment("us3r:pa55word@"))
-    #expect(last.exitStatus == 0, "\(last)")
+    try await spoolrun("--once", spool.root, environment: environment("us3r:pa55word@")).exits(0)
     #expect(names(in: spool.path("done")).count == Self.jobs + 1)
   }
 
@@ -80,9 +78,7 @@ struct ProxyOutageTests {
     let proxy = try startProxy()
     defer { proxy.send(signal: SIGTERM) }
     try await waitUntil("all are done") { names(in: spool.path("done")).count == Self.jobs }
-    worker.send(signal: SIGTERM)
-    let result = try await worker.result()
-    #expect(result.exitStatus == 0, "\(result)")
+    let result = try await worker.stop().exits(0)
     let lines = result.errors.split(separator: "\n")
     #expect(lines.count == 2 && lines.last?.contains("serves again") == true, "\(lines)")
     let failures = try (1...Self.jobs).map { try spool.lines("done/j\($0)").count { $0.key == "failed" } }

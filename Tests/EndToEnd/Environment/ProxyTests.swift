@@ -26,8 +26,7 @@ import Testing
     let spool = try TemporarySpool()
     try spool.drop("a", "url: \(scheme)://h.invalid/a\nurl: \(scheme)://other.invalid/a\nattempts: 1\n")
     for _ in 1...2 {
-      let result = try await spoolrun("--once", spool.root, environment: environment)
-      #expect(result.exitStatus == 75, "\(result)")
+      let result = try await spoolrun("--once", spool.root, environment: environment).exits(75)
       #expect(spool.places(of: "a") == ["partial/a"])
       let record = try spool.lastFailure("partial/a")
       #expect(record["code"] == "proxy" && record["class"] == "temporary" && record["burned"] == "no", "\(record)")

@@ -51,7 +51,7 @@ final class RealProxy: Sendable {
   // MARK: how each is started
 
   private static func write(_ path: String, _ text: String) throws {
-    try writeFile(path, Array(text.utf8))
+    try writeFile(path, text)
     guard chmod(path, 0o644) == 0 else { throw TestSupportError("chmod", path, errno: errno) }
   }
 

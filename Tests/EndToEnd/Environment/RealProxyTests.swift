@@ -30,9 +30,7 @@ import Testing
         let text = "\(scheme)://\(login)\(login.isEmpty ? "" : "@")127.0.0.1:\(proxy.port)"
         let inDefaults = place == "defaults"
         let spool = try TemporarySpool()
-        try writeFile(
-          spool.path("defaults"),
-          Array("cacert: \(authority.authority)\n\(inDefaults ? "proxy: \(text)\n" : "")".utf8))
+        try spool.write("defaults", "cacert: \(authority.authority)\n\(inDefaults ? "proxy: \(text)\n" : "")")
         try spool.drop("plain", "url: \(origin.url("/plain"))\nattempts: 1\n")
         try spool.drop("tunnel", "url: \(front.url("/tunnel"))\nattempts: 1\n")
         // The one in `defaults` comes first.
@@ -63,7 +61,7 @@ import Testing
     let dead = try DeadPort()
     let origin = try simpleServer()
     let spool = try TemporarySpool()
-    try writeFile(spool.path("defaults"), Array("proxy: socks5h://127.0.0.1:\(dead.port)\n".utf8))
+    try spool.write("defaults", "proxy: socks5h://127.0.0.1:\(dead.port)\n")
     try spool.drop("a", "url: \(origin.url("/a"))\nattempts: 1\n")
     var result = try await spoolrun("--once", spool.root)
     #expect(result.exitStatus == 75 && origin.requests.isEmpty, "\(result)")

@@ -19,12 +19,7 @@ import Testing
   }
 
   private func make() async throws {
-    #expect(try await spoolrun("init", spool.root).status == .exited(0))
-  }
-
-  private func stop(_ worker: RunningCommand) async throws -> CommandResult {
-    worker.send(signal: SIGTERM)
-    return try await worker.result()
+    try await spoolrun("init", spool.root).exits(0)
   }
 
   @Test(arguments: ["rm -rf", "mv"])
@@ -39,8 +34,7 @@ import Testing
       #expect(spool.names("done") == [name] && spool.payloads == [name])
       #expect(try readFile(spool.path("protocols")) == Array("http,sftp\n".utf8), "for whoever adds to it")
     }
-    let result = try await stop(worker)
-    #expect(result.status == .exited(0), "\(result)")
+    let result = try await worker.stop().exits(0)
     #expect(result.errors.split(separator: "spool-replaced").count == 3, "\(result)")
   }
 
@@ -50,15 +44,15 @@ import Testing
     let slow = try halfwayServer(halfwayBody, gate: gate)
     try spool.drop("slow", "url: \(slow.url("/a"))\ntimeout: 1h\n")
     let worker = try startSpoolrun([spool.root])
-    try await waitUntil("half of it is there") { spool.length("partial/slow.part") == halfwayBody.count / 2 }
+    try await waitForHalf(of: "slow", in: spool)
     let old = spool.root + "-old"
     try #require(rename(spool.root, old) == 0)
     try await make()
     try await run("b", worker)
     #expect(names(in: "\(old)/partial").sorted() == ["slow", "slow.part"] && names(in: "\(old)/cur") == [])
-    #expect(try await stop(worker).status == .exited(0))
+    try await worker.stop().exits(0)
     gate.open()
-    #expect(try await spoolrun("--once", old).status == .exited(0))
+    try await spoolrun("--once", old).exits(0)
     #expect(try readFile("\(old)/files/a") == halfwayBody)
   }
 
@@ -71,8 +65,8 @@ import Testing
     for (root, line) in [
       (spool.root, "mv \(spool.root) \(spool.root)-old; mv \(other) \(spool.root)"), (other, "true"),
     ] {
-      try writeFile("\(root)/hooks/verify", Array("#!/bin/sh\n\(line)\n".utf8))
-      try writeFile("\(root)/hooks/done", Array("#!/bin/sh\ntouch \(mark)\n".utf8))
+      try writeFile("\(root)/hooks/verify", "#!/bin/sh\n\(line)\n")
+      try writeFile("\(root)/hooks/done", "#!/bin/sh\ntouch \(mark)\n")
       for name in ["verify", "done"] { try #require(chmod("\(root)/hooks/\(name)", 0o700) == 0) }
     }
     try spool.drop("a", "\(server.url("/a"))\n")

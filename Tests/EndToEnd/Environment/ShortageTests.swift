@@ -12,8 +12,7 @@ import Testing
     let worker = try startSpoolrun([spool.root], prefix: ["/bin/sh", "-c", "exec 2>'\(log)' \"$@\"", "sh"])
     defer { worker.send(signal: SIGKILL) }
     func allow(_ files: Int) async throws {
-      let result = try await run(["/usr/bin/prlimit", "--pid", "\(worker.processID)", "--nofile=\(files):1000"])
-      #expect(result.status == .exited(0), "\(result)")
+      try await run(["/usr/bin/prlimit", "--pid", "\(worker.processID)", "--nofile=\(files):1000"]).exits(0)
     }
     try spool.drop("a", "\(server.url("/a"))\n")
     try await waitUntil("it is done") { spool.places(of: "a") == ["done/a"] }
@@ -24,7 +23,6 @@ import Testing
     }
     try await allow(1000)
     try await waitUntil("it is done") { worker.isFinished || spool.places(of: "b") == ["done/b"] }
-    worker.send(signal: SIGTERM)
-    #expect(try await worker.result().status == .exited(0) && spool.places(of: "b") == ["done/b"])
+    #expect(try await worker.stop().status == .exited(0) && spool.places(of: "b") == ["done/b"])
   }
 }

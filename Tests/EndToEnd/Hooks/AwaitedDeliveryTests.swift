@@ -20,7 +20,7 @@ import Testing
   private func spool(_ server: ScriptedServer) async throws -> TemporarySpool {
     let spool = try TemporarySpool()
     try spool.install("deliver", Self.hook)
-    try writeFile(spool.path("refuse"), [])
+    try spool.write("refuse", [])
     try spool.drop("a", "url: \(server.url("/x"))\noutput: o\n")
     try #require(try await spoolrun("--once", spool.root).status == .exited(75))
     return spool
@@ -42,14 +42,13 @@ import Testing
     try spool.drop("b", "url: \(server.url(declares ? "/y" : "/x"))\noutput: o\n\(declares ? sum : "")")
     if place != "partial" { try spool.move("partial/a", "\(place)/a") }
     try accept(spool)
-    let result = try await spoolrun("--once", spool.root)
-    #expect(result.status == .exited(0), "\(result)\n\(spool.listing(of: "b"))")
+    try await spool.once(exits: 0)
     #expect(try delivers(spool, "b", existing: "yes") && server.requests.count == 1)
     let wasMoved = place == "hold" || place == "failed"
     if wasMoved { try spool.move("\(place)/a", "new/a") }
     // On a busy machine it was due by itself, and is done.
     if spool.places(of: "a") == ["partial/a"] { try spool.makeDue("a") }
-    #expect(try await spoolrun("--once", spool.root).status == .exited(0))
+    try await spool.once(exits: 0)
     #expect(try delivers(spool, "a") && server.requests.count == 1)
     #expect(try await spoolrun("clean", spool.root).output == "" && spool.names("partial") == [])
   }
@@ -59,10 +58,9 @@ import Testing
   func anotherPayloadWaits(isTaken: Bool) async throws {
     let server = try server()
     let spool = try await spool(server)
-    if isTaken { try writeFile(spool.path("take"), []) }
+    if isTaken { try spool.write("take", []) }
     try spool.drop("b", "url: \(server.url("/other"))\noutput: o\n")
-    let first = try await spoolrun("--once", "-v", spool.root)
-    #expect(first.status == .exited(75) && first.errors.contains("waits-for-output job=b output=o other=a"), "\(first)")
+    try await spoolrun("--once", "-v", spool.root).exits(75, saying: "waits-for-output job=b output=o other=a")
     #expect(spool.places(of: "b") == ["partial/b"] && server.requests.count == 1)
     #expect(try spool.lines("partial/b").filter { $0.key == "interrupted" }.count == 1)
     let table = try await spoolrun("status", spool.root).output
@@ -87,7 +85,7 @@ import Testing
     let server = try server()
     let spool = try await spool(server)
     try spool.drop("b", "url: \(server.url("/other"))\noutput: o\noverwrite: yes\n")
-    #expect(try await spoolrun("--once", spool.root).status == .exited(75))
+    try await spool.once(exits: 75)
     #expect(try spool.payload("o") == Array("payload\n".utf8) && server.requests.count == 1)
     try accept(spool)
     for job in ["a", "b"] {
@@ -104,12 +102,12 @@ import Testing
     let server = try server()
     let spool = try await spool(server)
     try spool.drop("b", "url: \(server.url("/x"))\noutput: o\n")
-    #expect(try await spoolrun("--once", spool.root).status == .exited(75))
+    try await spool.once(exits: 75)
     #expect(spool.places(of: "b") == ["partial/b"])
-    try writeFile(spool.path("o"), [1])
+    try spool.write("o", [1])
     try spool.move("o", "files/o")
     for job in ["a", "b"] { try spool.makeDue(job) }
-    #expect(try await spoolrun("--once", spool.root).status == .exited(1))
+    try await spool.once(exits: 1)
     #expect(spool.names("failed") == ["a", "b"] && server.requests.count == 1)
     #expect(try spool.payload("o") == [1])
   }
@@ -124,7 +122,7 @@ import Testing
     try spool.drop("c", "url: \(server.url("/other"))\noutput: o\noverwrite: yes\n")
     try setModificationTime(spool.path("new/b"), secondsFromNow: -60)
     try accept(spool)
-    #expect(try await spoolrun("--once", spool.root).status == .exited(1))
+    try await spool.once(exits: 1)
     #expect(try spool.lastFailure("failed/b")["reason"]?.contains("as the output of \(place)/a") == true)
     #expect(try delivers(spool, "c"))
   }

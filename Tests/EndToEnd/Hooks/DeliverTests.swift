@@ -4,6 +4,10 @@ import Testing
 
 /// The hook `deliver`, which passes a payload on before its job is done.
 @Suite struct DeliverTests {
+  private let server: ScriptedServer
+
+  init() throws { server = try simpleServer() }
+
   private let bytes = Array("payload\n".utf8)
 
   /// Each run writes a line, with what it was told; it fails as long as there is the file `refuse`.
@@ -15,7 +19,7 @@ import Testing
   private func spool(_ hook: String = hook, refusing: Bool = false) throws -> TemporarySpool {
     let spool = try TemporarySpool()
     try spool.install("deliver", hook)
-    if refusing { try writeFile(spool.path("refuse"), []) }
+    if refusing { try spool.write("refuse", []) }
     return spool
   }
 
@@ -26,7 +30,6 @@ import Testing
   }
 
   @Test func theReceiptSaysWhen() async throws {
-    let server = try simpleServer()
     let spool = try spool()
     try spool.drop("a", "url: \(server.url("/x"))\noutput: d/a\n")
     let result = try await spoolrun("--once", "-v", spool.root)
@@ -38,7 +41,6 @@ import Testing
   }
 
   @Test func `what it has moved on is no error, until it is asked for again`() async throws {
-    let server = try simpleServer()
     let spool = try spool(#"mv "$SPOOLRUN_DIRECTORY/$SPOOLRUN_OUTPUT" "$SPOOLRUN_SPOOL/elsewhere""#)
     try spool.drop("a", "\(server.url("/x"))\n")
     #expect(try await spoolrun("--once", spool.root).status == .exited(0) && spool.payloads == [])
@@ -50,16 +52,15 @@ import Testing
     #expect(try await spoolrun("clean", spool.root).output == "" && spool.places(of: "a") == ["done/a"])
     let elsewhere = try await spoolrun("verify", "--spool", spool.root, "-d", spool.path("hold"))
     #expect(elsewhere.status == .exited(1) && elsewhere.output == "a: missing: x\n", "\(elsewhere)")
-    #expect(try await spoolrun("retry", "--spool", spool.root, "a").status == .exited(0))
+    try await spoolrun("retry", "--spool", spool.root, "a").exits(0)
     #expect(spool.places(of: "a") == ["new/a"])
   }
 
   /// Without the hook nothing is different.
   @Test func withoutItNothingIsSaid() async throws {
-    let server = try simpleServer()
     let spool = try TemporarySpool()
     try spool.drop("a", "\(server.url("/x"))\n")
-    #expect(try await spoolrun("--once", spool.root).status == .exited(0))
+    try await spool.once(exits: 0)
     #expect(try receipt(spool)["delivered"] == nil && spool.lines("done/a").count { $0.key == "published" } == 0)
   }
 
@@ -72,7 +73,7 @@ import Testing
     }
     let spool = try spool(refusing: true)
     try spool.drop("a", "url: \(server.url("/x"))\noutput: a\nattempts: 2\nexpires: 2099-01-01\n")
-    #expect(try await spoolrun("--once", spool.root).status == .exited(75))
+    try await spool.once(exits: 75)
     try spool.makeDue("a")
     let result = try await spoolrun("--once", spool.root)
     #expect(
@@ -83,11 +84,11 @@ import Testing
     #expect(record["reason"]?.contains("exit status 1: no room there") == true, "\(record)")
     // The second failure is the last: as many as `attempts:`.
     try spool.makeDue("a")
-    #expect(try await spoolrun("--once", spool.root).status == .exited(1))
+    try await spool.once(exits: 1)
     #expect(spool.places(of: "a") == ["failed/a"] && spool.told("delivered").count == 2)
     accept(spool)
     _ = try await spoolrun("retry", "--spool", spool.root, "a")
-    #expect(try await spoolrun("--once", spool.root).status == .exited(0))
+    try await spool.once(exits: 0)
     #expect(server.requests.count == 2 && spool.told("delivered").count == 3, "\(spool.listing(of: "a"))")
     #expect(try receipt(spool)["delivered"] != nil && receipt(spool)["existing"] == nil)
     #expect(spool.names("partial") == [])
@@ -95,12 +96,11 @@ import Testing
 
   /// `expires:` is about the download. Until the hook has it, what is published is tried again.
   @Test func whatIsPublishedIsDeliveredHoweverLate() async throws {
-    let server = try simpleServer()
     let spool = try spool(refusing: true)
     try spool.drop("a", "url: \(server.url("/x"))\nexpires: 2099-01-01\n")
-    #expect(try await spoolrun("--once", spool.root).status == .exited(75))
-    let text = String(decoding: try readFile(spool.path("partial/a")), as: UTF8.self)
-    try writeFile(spool.path("partial/a"), Array(text.replacing("2099-01-01", with: "2020-01-01").utf8))
+    try await spool.once(exits: 75)
+    let text = try spool.text("partial/a")
+    try spool.write("partial/a", text.replacing("2099-01-01", with: "2020-01-01"))
     for isAccepted in [false, true] {
       try spool.makeDue("a")
       if isAccepted {
@@ -108,8 +108,7 @@ import Testing
         try spool.move("partial/a", "new/a")
         accept(spool)
       }
-      let result = try await spoolrun("--once", spool.root)
-      #expect(result.status == .exited(isAccepted ? 0 : 75), "\(result)\n\(spool.listing(of: "a"))")
+      try await spool.once(exits: isAccepted ? 0 : 75)
     }
     #expect(server.requests.count == 1 && spool.told("delivered").count == 3)
   }
@@ -117,11 +116,10 @@ import Testing
   /// Limits are about the download, too.
   @Test(arguments: [["--max-size", "1"], ["--protocols", "https"], []])
   func whatIsPublishedIsDeliveredWhateverIsAllowed(options: [String]) async throws {
-    let server = try simpleServer()
     let spool = try spool(refusing: true)
     try spool.drop("a", "url: \(server.url("/x"))\nsize: 8\n")
-    #expect(try await spoolrun("--once", spool.root).status == .exited(75))
-    if options.isEmpty { try writeFile(spool.path("defaults"), Array("signed: required\n".utf8)) }
+    try await spool.once(exits: 75)
+    if options.isEmpty { try spool.write("defaults", "signed: required\n") }
     accept(spool)
     try spool.makeDue("a")
     let result = try await spoolrun(["--once"] + options + [spool.root])
@@ -142,9 +140,9 @@ import Testing
     #expect(spool.names("servers") == ["http-127.0.0.1-\(server.port)"])
     accept(spool)
     // It is due, and no person has asked for it.
-    let text = String(decoding: try readFile(spool.path("partial/a")), as: UTF8.self)
+    let text = try spool.text("partial/a")
     let due = text.replacing(/retry=[-0-9T:]*Z/, with: "retry=2026-01-01T00:00:00Z")
-    try writeFile(spool.path("partial/a"), Array(due.utf8))
+    try spool.write("partial/a", due)
     try spool.makeDue("a")
     let result = try await spoolrun("--once", spool.root)
     #expect(spool.places(of: "a") == ["done/a"], "\(result)")
@@ -152,7 +150,6 @@ import Testing
   }
 
   @Test func statusTells() async throws {
-    let server = try simpleServer()
     let spool = try spool(refusing: true)
     try spool.drop("a", "\(server.url("/x"))\n")
     _ = try await spoolrun("--once", spool.root)
@@ -166,13 +163,12 @@ import Testing
   /// What a person does while it waits: pause, resume with another text, cancel.
   @Test(arguments: ["", "attempts: 3\n"])
   func aPauseLosesNothing(edit: String) async throws {
-    let server = try simpleServer()
     let spool = try spool(refusing: true)
     try spool.drop("a", "url: \(server.url("/x"))\n")
     _ = try await spoolrun("--once", spool.root)
     try spool.move("partial/a", "hold/a")
-    let text = String(decoding: try readFile(spool.path("hold/a")), as: UTF8.self)
-    if !edit.isEmpty { try writeFile(spool.path("hold/a"), Array((edit + text).utf8)) }
+    let text = try spool.text("hold/a")
+    if !edit.isEmpty { try spool.write("hold/a", edit + text) }
     try spool.move("hold/a", "new/a")
     accept(spool)
     let result = try await spoolrun("--once", spool.root)
@@ -181,11 +177,10 @@ import Testing
   }
 
   @Test func aCancelledJobLeavesItsPayload() async throws {
-    let server = try simpleServer()
     let spool = try spool(refusing: true)
     try spool.drop("a", "url: \(server.url("/x"))\noutput: a\n")
     _ = try await spoolrun("--once", spool.root)
-    #expect(try await spoolrun("cancel", "--spool", spool.root, "a").status == .exited(0))
+    try await spoolrun("cancel", "--spool", spool.root, "a").exits(0)
     #expect(spool.places(of: "a") == [] && spool.names("partial") == [])
     #expect(try spool.payload("a") == bytes)
   }
@@ -193,9 +188,7 @@ import Testing
   /// A worker that dies while the hook runs has not delivered, whatever the hook does later.
   @Test(arguments: ["kill", "stop", "stop both", "hold", "cancel"])
   func whileItRuns(end: String) async throws {
-    let server = try simpleServer()
-    let spool = try spool(
-      "echo $$ >>\"$SPOOLRUN_SPOOL/pids\"; test -e \"$SPOOLRUN_SPOOL/go\" || exec sleep 600")
+    let spool = try spool("echo $$ >>\"$SPOOLRUN_SPOOL/pids\"; test -e \"$SPOOLRUN_SPOOL/go\" || exec sleep 600")
     try spool.drop("a", "url: \(server.url("/x"))\noutput: a\n")
     let worker = try startSpoolrun(["--once", spool.root])
     try await waitUntil("the hook runs") { spool.told("pids").count == 1 }
@@ -211,48 +204,46 @@ import Testing
       kill(-pid, SIGTERM)
       worker.send(signal: SIGTERM)
       worker.send(signal: SIGCONT)
-    default: #expect(try await spoolrun(end, "--spool", spool.root, "a").status == .exited(0))
+    default: try await spoolrun(end, "--spool", spool.root, "a").exits(0)
     }
     let result = try await worker.result()
     if end == "kill" { kill(-pid, SIGKILL) }
     try await waitUntil("the hook has ended") { try isProcessGroupGone(pid) }
-    try writeFile(spool.path("go"), [])
+    try spool.write("go", [])
     if end == "cancel" {
       #expect(result.status == .exited(0) && spool.places(of: "a") == [] && spool.names("partial") == [])
       return
     }
     if end == "hold" { try spool.move("hold/a", "new/a") }
     #expect(result.errors == "", "it is no failure: \(result)")
-    #expect(try await spoolrun("--once", spool.root).status == .exited(0))
+    try await spool.once(exits: 0)
     #expect(server.requests.count == 1 && spool.told("pids").count == 2, "\(spool.listing(of: "a"))")
     #expect(try receipt(spool)["delivered"] != nil && spool.lines("done/a").count { $0.key == "failed" } == 0)
   }
 
   /// A delivery may have gone on after the payload was moved: then it is published again.
   @Test func theHookMayMoveThePayload() async throws {
-    let server = try simpleServer()
     let spool = try spool(
       """
       cat "$SPOOLRUN_DIRECTORY/$SPOOLRUN_OUTPUT" >>"$SPOOLRUN_SPOOL/there"; rm "$SPOOLRUN_DIRECTORY/$SPOOLRUN_OUTPUT"
       test $(wc -l <"$SPOOLRUN_SPOOL/there") -gt 1
       """)
     try spool.drop("a", "\(server.url("/x"))\n")
-    #expect(try await spoolrun("--once", spool.root).status == .exited(75))
+    try await spool.once(exits: 75)
     try spool.makeDue("a")
-    #expect(try await spoolrun("--once", spool.root).status == .exited(0))
+    try await spool.once(exits: 0)
     #expect(server.requests.count == 1 && spool.told("there").count == 2 && spool.payloads == [])
   }
 
   /// A worker that died after its receipt has only the move to `done/` left, wherever the payload is by then.
   @Test(arguments: [false, true]) func whatWasDeliveredIsDeliveredOnce(hasData: Bool) async throws {
-    let server = try simpleServer()
     let spool = try spool(
       """
       cd "$SPOOLRUN_SPOOL" && echo x >>there && ln "partial/$SPOOLRUN_JOB.part" kept
       rm "$SPOOLRUN_DIRECTORY/$SPOOLRUN_OUTPUT"
       """)
     try spool.drop("a", "\(server.url("/x"))\n")
-    #expect(try await spoolrun("--once", spool.root).status == .exited(0))
+    try await spool.once(exits: 0)
     try spool.move("done/a", "cur/a:\(try hostName()).1.0000000a")
     if hasData { try spool.move("kept", "partial/a.part") }
     let result = try await spoolrun("--once", spool.root)
@@ -264,14 +255,13 @@ import Testing
   /// The file that was moved away is somebody else's: the payload is published again as a file of its own.
   @Test(arguments: ["due", "failed", "held"])
   func whatTheHookMovedIsPublishedAgain(state: String) async throws {
-    let server = try simpleServer()
     let spool = try spool(
       """
       test -e "$SPOOLRUN_SPOOL/moved" && exit
       mv "$SPOOLRUN_DIRECTORY/$SPOOLRUN_OUTPUT" "$SPOOLRUN_SPOOL/moved"; exit 1
       """)
     try spool.drop("a", "url: \(server.url("/x"))\noutput: a\n")
-    #expect(try await spoolrun("--once", spool.root).status == .exited(75))
+    try await spool.once(exits: 75)
     switch state {
     case "due": try spool.makeDue("a")
     case "failed":
@@ -292,21 +282,21 @@ import Testing
   /// A file that was there already is delivered, too: perhaps it never was.
   @Test func anExistingFileIsDelivered() async throws {
     let spool = try spool()
-    try writeFile(spool.path("files/a"), bytes)
+    try spool.write("files/a", bytes)
     try spool.drop("a", "url: http://127.0.0.1:9/a\ncrc32: \(hex8(independentCRC32(bytes)))\n")
-    #expect(try await spoolrun("--once", spool.root).status == .exited(0))
+    try await spool.once(exits: 0)
     #expect(try receipt(spool)["existing"] == "yes" && spool.told("delivered") == ["a 8 payload"])
   }
 
   /// It is not the job's own, whatever becomes of its delivery.
   @Test(arguments: ["", "output: b\n"]) func anExistingFileIsNeverTakenBack(edit: String) async throws {
     let spool = try spool(refusing: true)
-    try writeFile(spool.path("files/a"), bytes)
+    try spool.write("files/a", bytes)
     try spool.drop("a", "url: http://127.0.0.1:9/a\ncrc32: \(hex8(independentCRC32(bytes)))\n")
-    #expect(try await spoolrun("--once", spool.root).status == .exited(75))
+    try await spool.once(exits: 75)
     _ = try await spoolrun("hold", "--spool", spool.root, "a")
-    let text = String(decoding: try readFile(spool.path("hold/a")), as: UTF8.self)
-    if !edit.isEmpty { try writeFile(spool.path("hold/a"), Array((edit + text).utf8)) }
+    let text = try spool.text("hold/a")
+    if !edit.isEmpty { try spool.write("hold/a", edit + text) }
     _ = try await spoolrun("release", "--spool", spool.root, "a")
     let result = try await spoolrun("--once", spool.root)
     #expect(try spool.payload("a") == bytes, "\(result)\n\(spool.listing(of: "a"))")
@@ -314,7 +304,6 @@ import Testing
 
   /// No more of them run at a time than transfers may, and each job gets its turn.
   @Test func onlySoManyAtATime() async throws {
-    let server = try simpleServer()
     let spool = try spool(
       """
       cd "$SPOOLRUN_SPOOL"; mkdir "now-$SPOOLRUN_JOB"; ls -d now-* | wc -l >>most
@@ -326,34 +315,12 @@ import Testing
     #expect(spool.told("most").count == 6 && spool.told("most").allSatisfy { Int($0) ?? 9 <= 2 })
   }
 
-  @Test func theLastHooksGetTheFacts() async throws {
-    let server = try simpleServer()
-    let spool = try TemporarySpool()
-    for hook in ["done", "failed"] {
-      try spool.install(hook, "env | grep ^SPOOLRUN_ >\"$SPOOLRUN_SPOOL/told-$SPOOLRUN_JOB\"")
-    }
-    let url = server.url("/a?secret=1").replacing("http://", with: "http://us3r:secret@")
-    try spool.drop("a", "url: \(url)\noutput: d/a\n")
-    try spool.drop("b", "url: \(server.url("/404?secret=1"))\noutput: d/\n")
-    try spool.drop("c", "url: \(server.url("/x"))\ncolour: red\n")
-    #expect(try await spoolrun("--once", spool.root).status == .exited(1))
-    let done = spool.told("told-a")
-    #expect(done.contains("SPOOLRUN_URL=\(server.url("/a"))") && done.contains { $0.hasPrefix("SPOOLRUN_SECONDS=") })
-    let failed = spool.told("told-b")
-    for fact in ["URL=\(server.url("/404"))", "OUTPUT=d/404", "CODE=http-404"] {
-      #expect(failed.contains("SPOOLRUN_\(fact)"), "\(failed)")
-    }
-    #expect(spool.told("told-c").contains("SPOOLRUN_OUTPUT="))
-    #expect(!(done + failed).contains { $0.contains("secret") })
-  }
-
   @Test(.enabled("needs rclone") { try await Need.program("rclone").isMet() })
   func theExampleForRclone() async throws {
-    let server = try simpleServer()
     let spool = try TemporarySpool()
     let hook = try readFile("\(SourceTree.root)/contrib/hooks/deliver")
     try spool.install("deliver", "")
-    try writeFile(spool.path("hooks/deliver"), hook)
+    try spool.write("hooks/deliver", hook)
     try spool.drop("a", "url: \(server.url("/x"))\noutput: d/a\n")
     let environment = ["RCLONE_DESTINATION": spool.path("there"), "RCLONE_CONFIG": "/dev/null"]
     let result = try await spoolrun("--once", "-v", spool.root, environment: environment)

@@ -4,26 +4,23 @@ import Testing
 
 /// The programs in `hooks/`.
 @Suite struct HookTests {
-  private func install(_ hook: String, _ script: String, in spool: TemporarySpool, mode: mode_t = 0o700) throws {
-    if fileStatus(spool.path("hooks")) == nil { try #require(mkdir(spool.path("hooks"), 0o700) == 0) }
-    try writeFile(spool.path("hooks/\(hook)"), Array("#!/bin/sh\n\(script)\n".utf8))
-    try #require(chmod(spool.path("hooks/\(hook)"), mode) == 0)
-  }
+  private let server: ScriptedServer
+  private let spool: TemporarySpool
+
+  init() throws { (server, spool) = (try simpleServer(), try TemporarySpool()) }
 
   @Test func verifyMayRejectBeforeAnythingIsPublished() async throws {
-    let server = try simpleServer()
-    let spool = try TemporarySpool()
     // It sees the whole payload, and that it has no final name yet.
-    try install(
+    try spool.install(
       "verify",
       """
       test ! -e "$SPOOLRUN_SPOOL/files/$SPOOLRUN_OUTPUT" && test "$SPOOLRUN_JOB" = good &&
       cmp -s "$SPOOLRUN_PAYLOAD" - <<.
       payload
       .
-      """, in: spool)
+      """)
     for name in ["good", "bad"] { try spool.drop(name, "url: \(server.url("/x"))\noutput: \(name)\n") }
-    #expect(try await spoolrun("--once", spool.root).status == .exited(75))
+    try await spool.once(exits: 75)
     #expect(spool.payloads == ["good"] && spool.places(of: "good") == ["done/good"])
     let record = try spool.lastFailure("partial/bad")
     #expect(record["code"] == "rejected" && record["class"] == "temporary")
@@ -34,27 +31,28 @@ import Testing
     // So large that it has a rate, however slowly it comes.
     let body = [UInt8](repeating: 7, count: 100_000)
     let server = try simpleServer(body)
-    let spool = try TemporarySpool()
     for hook in ["done", "failed"] {
-      try install(hook, "env | grep ^SPOOLRUN_ | sort >\"$SPOOLRUN_SPOOL/told-$SPOOLRUN_JOB\"", in: spool)
+      try spool.install(hook, "env | grep ^SPOOLRUN_ | sort >\"$SPOOLRUN_SPOOL/told-$SPOOLRUN_JOB\"")
     }
     // Nothing of a job is a command.
-    try spool.drop("$(touch x)", "url: \(server.url("/a?secret=1"))\noutput: d/a\n")
+    let url = server.url("/a?secret=1").replacing("http://", with: "http://us3r:secret@")
+    try spool.drop("$(touch x)", "url: \(url)\noutput: d/a\n")
+    try spool.drop("named", "url: \(server.url("/404?named"))\noutput: d/\n")
     let sum = String(repeating: "a", count: 64)
     let wish = "output: d/gone\nsize: 9\nsha256: \(sum)\n"
     try spool.drop("gone", "url: \(server.url("/404").replacing("//", with: "//me:s3cret@"))?k=s3cret\n\(wish)")
     try spool.drop("later", "url: \(server.url("/503"))\n")
-    #expect(try await spoolrun("--once", spool.root).status == .exited(1))
-    let done = String(decoding: try readFile(spool.path("told-$(touch x)")), as: UTF8.self)
+    try await spool.once(exits: 1)
+    let done = try spool.text("told-$(touch x)")
     for fact in [
       "SPOOLRUN_OUTPUT=d/a", "SPOOLRUN_SIZE=100000", "SPOOLRUN_ATTEMPTS=1", "SPOOLRUN_FETCHED=100000",
-      "SPOOLRUN_CRC32=\(hex8(independentCRC32(body)))",
+      "SPOOLRUN_CRC32=\(hex8(independentCRC32(body)))", "SPOOLRUN_URL=\(server.url("/a"))",
     ] {
       #expect(done.contains("\(fact)\n"), "\(done)")
     }
     #expect(!done.contains("secret"))
     #expect(fileStatus(spool.path("told-later")) == nil, "it is only told of jobs that are given up")
-    let failed = String(decoding: try readFile(spool.path("told-gone")), as: UTF8.self)
+    let failed = try spool.text("told-gone")
     for fact in [
       "CODE=http-404", "CLASS=permanent", "ATTEMPTS=1", "SIZE=9", "SHA256=\(sum)", "MD5=", "AT=0", "EXPECTED=",
       "OUTPUT=d/gone", "URL=\(server.url("/404"))",
@@ -62,27 +60,28 @@ import Testing
       #expect(failed.contains("SPOOLRUN_\(fact)\n"), "\(fact): \(failed)")
     }
     #expect(failed.contains(/SPOOLRUN_SECONDS=[0-9]+\n/) && done.contains(/SPOOLRUN_RATE=[1-9][0-9]*\n/), "\(done)")
+    #expect(done.contains("\nSPOOLRUN_SECONDS=") && spool.told("told-named").contains("SPOOLRUN_OUTPUT=d/404"))
     #expect(!failed.contains("s3cret"))
   }
 
   /// What is no job, and a job with a wrong line, are given up like others. The run ends when the hook has.
   @Test func failedIsToldOfWhatIsRejected() async throws {
-    let spool = try TemporarySpool()
-    try install(
-      "failed", "sleep 0.2; env | grep ^SPOOLRUN_ | sort >\"$SPOOLRUN_SPOOL/told-$SPOOLRUN_JOB\"", in: spool)
+    try spool.install("failed", "sleep 0.2; env | grep ^SPOOLRUN_ | sort >\"$SPOOLRUN_SPOOL/told-$SPOOLRUN_JOB\"")
     try spool.drop("bad", "url: http://127.0.0.1:9/x\nsise: 1\n")
     try #require(mkfifo(spool.path("new/pipe"), 0o600) == 0)
     try #require(mkfifo(spool.path("failed/pipe"), 0o600) == 0)
     try spool.drop("worse", "url: nowhere\n")
-    #expect(try await spoolrun("--once", spool.root).status == .exited(1))
+    try await spool.once(exits: 1)
     func told(_ job: String) throws -> [Substring] {
-      String(decoding: try readFile(spool.path("told-\(job)")), as: UTF8.self).split(separator: "\n")
+      try spool.text("told-\(job)").split(separator: "\n")
     }
     for (job, line, attempts, reason) in [
       ("bad", "2", "0", "unknown key `sise`"), ("pipe~2", "", "0", "not a regular file"), ("worse", "1", "1", "url"),
     ] {
       let facts = try told(job)
-      for fact in ["HOOK=failed", "CODE=malformed", "LINE=\(line)", "ATTEMPTS=\(attempts)", "JOB=\(job)"] {
+      for fact in ["HOOK=failed", "CODE=malformed", "LINE=\(line)", "ATTEMPTS=\(attempts)", "JOB=\(job)"]
+        + (job == "bad" ? ["OUTPUT="] : [])
+      {
         #expect(facts.contains("SPOOLRUN_\(fact)"), "\(fact): \(facts)")
       }
       #expect(facts.contains { $0.hasPrefix("SPOOLRUN_REASON=") && $0.contains(reason) }, "\(facts)")
@@ -91,13 +90,12 @@ import Testing
 
   /// They need no transfer of this run to be told of it.
   @Test func doneKnowsAFileThatWasThereAlready() async throws {
-    let spool = try TemporarySpool()
     let payload = Array("payload\n".utf8)
-    try install("done", "env >\"$SPOOLRUN_SPOOL/told\"", in: spool)
-    try writeFile(spool.path("files/a"), payload)
+    try spool.install("done", "env >\"$SPOOLRUN_SPOOL/told\"")
+    try spool.write("files/a", payload)
     try spool.drop("a", "url: http://127.0.0.1:9/a\ncrc32: \(hex8(independentCRC32(payload)))\n")
-    #expect(try await spoolrun("--once", spool.root).status == .exited(0))
-    let told = String(decoding: try readFile(spool.path("told")), as: UTF8.self)
+    try await spool.once(exits: 0)
+    let told = try spool.text("told")
     #expect(
       told.contains("SPOOLRUN_SIZE=8\n") && told.contains("SPOOLRUN_CRC32=\(hex8(independentCRC32(payload)))\n"),
       "\(told)")
@@ -105,15 +103,14 @@ import Testing
 
   /// A worker that died before it moved the job had not told anybody.
   @Test func failedIsToldByWhoFinishesTheRecord() async throws {
-    let spool = try TemporarySpool()
-    try install("failed", "env >\"$SPOOLRUN_SPOOL/told\"", in: spool)
+    try spool.install("failed", "env >\"$SPOOLRUN_SPOOL/told\"")
     let host = try hostName()
     let record = "failed: 2026-11-21T03:00:00Z attempt=1 class=permanent code=http-404 at=0 reason=\"gone for good\"\n"
-    try writeFile(spool.path("cur/a:\(host).1.0000000a"), Array("url: http://127.0.0.1:9/a\n\(record)".utf8))
+    try spool.write("cur/a:\(host).1.0000000a", "url: http://127.0.0.1:9/a\n\(record)")
     let result = try await spoolrun("--once", spool.root)
     #expect(result.errors == "spoolrun: a: http-404: gone for good; given up: see failed/a\n", "\(result)")
     #expect(spool.places(of: "a") == ["failed/a"])
-    let told = String(decoding: try readFile(spool.path("told")), as: UTF8.self)
+    let told = try spool.text("told")
     for fact in ["CODE=http-404", "REASON=gone for good", "ATTEMPTS=1"] {
       #expect(told.contains("SPOOLRUN_\(fact)\n"), "\(told)")
     }
@@ -121,9 +118,7 @@ import Testing
 
   /// A name is bytes, and so is what stands in an environment.
   @Test func aPayloadWhoseNameIsNoTextIsFound() async throws {
-    let server = try simpleServer()
-    let spool = try TemporarySpool()
-    try install("verify", "cmp -s \"$SPOOLRUN_PAYLOAD\" - <<.\npayload\n.", in: spool)
+    try spool.install("verify", "cmp -s \"$SPOOLRUN_PAYLOAD\" - <<.\npayload\n.")
     let drop = "printf 'url: \(server.url("/x"))\\noutput: a\\n' >\"$(printf 'new/\\377')\""
     try await runTool(["/bin/sh", "-euc", drop], directory: spool.root)
     let result = try await spoolrun("--once", spool.root)
@@ -133,9 +128,7 @@ import Testing
   /// Where nobody waits for children, wait(2) knows nothing of how they end.
   @Test(.enabled("needs python3") { try await Need.program("python3").isMet() })
   func aNoIsHeardThoughTheCallerIgnoresChildren() async throws {
-    let server = try simpleServer()
-    let spool = try TemporarySpool()
-    try install("verify", "exit 1", in: spool)
+    try spool.install("verify", "exit 1")
     try spool.drop("a", "\(server.url("/x"))\n")
     let ignoring =
       "import os, signal, sys; signal.signal(signal.SIGCHLD, signal.SIG_IGN); os.execv(sys.argv[1], sys.argv[1:])"
@@ -146,9 +139,7 @@ import Testing
 
   /// Whatever it says is for the log, and changes nothing that is done.
   @Test func outputIsLoggedAndFailureIsNoFailureOfTheJob() async throws {
-    let server = try simpleServer()
-    let spool = try TemporarySpool()
-    try install("done", "printf 'one\\nt\\033[2Jwo\\n'; exit 3", in: spool)
+    try spool.install("done", "printf 'one\\nt\\033[2Jwo\\n'; exit 3")
     try spool.drop("a", "\(server.url("/x"))\n")
     let result = try await spoolrun("--once", "-v", spool.root)
     #expect(result.status == .exited(0) && spool.places(of: "a") == ["done/a"])
@@ -159,24 +150,21 @@ import Testing
         #"hook-failed job=a hook=done reason="exit status 3: t\\x1b[2Jwo""#,
       ], "\(result)")
     try spool.drop("b", "\(server.url("/y"))\n")
-    let quiet = try await spoolrun("--once", spool.root)
-    #expect(quiet.status == .exited(0) && quiet.errors.contains("b: hook-failed: "), "\(quiet)")
+    try await spoolrun("--once", spool.root).exits(0, saying: "b: hook-failed: ")
   }
 
   /// Killed, or not even asked, it has said nothing of the data: that stays, and the hook is asked again.
   @Test(arguments: ["kill -TERM $$", "exit 127", "no-such-tool", "sh -c 'kill -TERM $$'"])
   func noAnswerIsNoNo(script: String) async throws {
-    let server = try simpleServer()
-    let spool = try TemporarySpool()
-    try install("verify", script, in: spool)
+    try spool.install("verify", script)
     try spool.drop("a", "url: \(server.url("/a"))\nurl: \(server.url("/b"))\n")
-    #expect(try await spoolrun("--once", spool.root).status == .exited(75))
+    try await spool.once(exits: 75)
     let record = try spool.lastFailure("partial/a")
     #expect(record["code"] == "hook" && record["class"] == "temporary" && record["at"] == "8")
     #expect(spool.names("partial").contains("a.part") && spool.names("failed") == [] && spool.payloads == [])
-    try install("verify", "exit 0", in: spool)
+    try spool.install("verify", "exit 0")
     try spool.makeDue("a")
-    #expect(try await spoolrun("--once", spool.root).status == .exited(0))
+    try await spool.once(exits: 0)
     #expect(server.requests.count == 1, "it is not fetched again")
     #expect(try spool.payload("a") == Array("payload\n".utf8))
   }
@@ -185,16 +173,12 @@ import Testing
   /// judged, whatever it ends with.
   @Test(arguments: ["verify", "done", "failed"], ["exit 1", ""])
   func aStopEndsTheHookToo(hook: String, reaction: String) async throws {
-    let server = try simpleServer()
-    let spool = try TemporarySpool()
-    try install(
-      hook, "trap '\(reaction)' TERM; echo $$ >\"$SPOOLRUN_SPOOL/pid\"; while :; do sleep 600 & wait $!; done",
-      in: spool)
+    try spool.install(
+      hook, "trap '\(reaction)' TERM; echo $$ >\"$SPOOLRUN_SPOOL/pid\"; while :; do sleep 600 & wait $!; done")
     try spool.drop("a", "\(server.url(hook == "failed" ? "/404" : "/a"))\n")
     let worker = try startSpoolrun(["--once", spool.root])
     try await waitUntil("the hook runs") { (try? readFile(spool.path("pid")).last) == 0x0A }
-    worker.send(signal: SIGTERM)
-    let result = try await worker.result()
+    let result = try await worker.stop()
     let pid = try #require(pid_t(String(decoding: try readFile(spool.path("pid")).dropLast(), as: UTF8.self)))
     try await waitUntil("all of it is gone") { try isProcessGroupGone(pid) }
     switch hook {
@@ -209,14 +193,12 @@ import Testing
 
   /// As does whoever holds or cancels its job.
   @Test func aGestureEndsTheHookToo() async throws {
-    let server = try simpleServer()
-    let spool = try TemporarySpool()
-    try install("verify", "touch \"$SPOOLRUN_SPOOL/runs\"; exec sleep 600", in: spool)
+    try spool.install("verify", "touch \"$SPOOLRUN_SPOOL/runs\"; exec sleep 600")
     try spool.drop("a", "\(server.url("/a"))\n")
     let worker = try startSpoolrun(["--once", spool.root])
     try await waitUntil("the hook runs") { fileStatus(spool.path("runs")) != nil }
     try spool.move(try spool.claim(of: "a"), "hold/a")
-    #expect(try await worker.result().status == .exited(0))
+    try await worker.result().exits(0)
     #expect(try spool.lines("hold/a").last?.key == "interrupted" && spool.length("partial/a.part") == 8)
   }
 
@@ -233,13 +215,10 @@ import Testing
     ("printf X | dd of=\"$SPOOLRUN_PAYLOAD\" conv=notrunc; kill -9 $$", "crc32"),
   ])
   func aHookThatChangesThePayloadIsFound(script: String, what: String) async throws {
-    let server = try simpleServer()
-    let spool = try TemporarySpool()
-    try install("verify", "cd \"$SPOOLRUN_SPOOL\" || exit 9\n\(script)", in: spool)
+    try spool.install("verify", "cd \"$SPOOLRUN_SPOOL\" || exit 9\n\(script)")
     // One attempt: after a mismatch the next one is due in 4 seconds, which may be before a slow run has ended.
     try spool.drop("a", "url: \(server.url("/a"))\nurl: \(server.url("/b"))\nattempts: 1\n")
-    let result = try await spoolrun("--once", spool.root)
-    #expect(result.status == .exited(1), "\(result)")
+    try await spool.once(exits: 1)
     let record = try spool.lastFailure("failed/a")
     #expect(record["code"] == "hook-changed" && record["class"] == "temporary", "\(record)")
     let sum = hex8(independentCRC32(Array("payload\n".utf8)))
@@ -254,11 +233,9 @@ import Testing
   /// What leaves the data as it is, is no change.
   @Test(arguments: ["chmod 640 \"$SPOOLRUN_PAYLOAD\"", "touch \"$SPOOLRUN_PAYLOAD\"", "cat \"$SPOOLRUN_PAYLOAD\""])
   func aHookMayTouchThePayload(script: String) async throws {
-    let server = try simpleServer()
-    let spool = try TemporarySpool()
-    try install("verify", script, in: spool)
+    try spool.install("verify", script)
     try spool.drop("a", "\(server.url("/a"))\n")
-    #expect(try await spoolrun("--once", spool.root).status == .exited(0))
+    try await spool.once(exits: 0)
     #expect(try spool.payload("a") == Array("payload\n".utf8))
   }
 
@@ -282,7 +259,7 @@ import Testing
   private func expectRefusal(change: String, advice: String) async throws {
     let server = try simpleServer()
     let spool = try TemporarySpool()
-    try install("verify", "touch \"$SPOOLRUN_SPOOL/ran\"", in: spool)
+    try spool.install("verify", "touch \"$SPOOLRUN_SPOOL/ran\"")
     try await runTool(["/bin/sh", "-euc", change], directory: spool.root)
     try spool.drop("a", "\(server.url("/x"))\n")
     let result = try await spoolrun("--once", spool.root)
@@ -293,16 +270,13 @@ import Testing
   /// While one is told, another transfer has the connection.
   @Test(.timeLimit(.minutes(30)), arguments: ["done", "failed"])
   func aHookKeepsNoTransferFromItsStart(hook: String) async throws {
-    let server = try simpleServer()
-    let spool = try TemporarySpool()
     let script = "test $SPOOLRUN_JOB = second || until test -e \"$SPOOLRUN_SPOOL/files/second\"; do sleep 0.05; done"
-    try install(hook, script, in: spool)
+    try spool.install(hook, script)
     // In the order of their times.
     try spool.drop("first", "url: \(server.url(hook == "done" ? "/x" : "/404"))\noutput: first\n")
     try setModificationTime(spool.path("new/first"), secondsFromNow: -100)
     try spool.drop("second", "url: \(server.url("/x"))\noutput: second\n")
-    let result = try await spoolrun("--once", "--jobs", "1", spool.root)
-    #expect(result.status == .exited(hook == "done" ? 0 : 1), "\(result)")
+    try await spool.once("--jobs", "1", exits: hook == "done" ? 0 : 1)
     #expect(spool.payloads.contains("second"))
   }
 }

@@ -99,7 +99,7 @@ struct ResolveExampleTests {
     let spool = try await spool("resolve", "resolve-oauth")
     let known =
       #"{"\#(server.url(""))": {"token": "\#(server.url("/token"))", "fields": {"refresh_token": "r3fresh"}}}"#
-    try writeFile(spool.path("hooks/oauth.json"), Array(known.utf8))
+    try spool.write("hooks/oauth.json", known)
     try spool.drop("a", "resolve: oauth \(server.url("/files/1"))\noutput: a\n")
     try spool.drop("b", "resolve: oauth http://127.0.0.1:9/files/1\noutput: b\n")
     let result = try await spoolrun("--once", "-v", spool.root)

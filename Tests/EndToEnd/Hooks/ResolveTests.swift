@@ -95,7 +95,7 @@ import Testing
     let server = try simpleServer()
     let spool = try spool("header@127.0.0.1: Authorization: Bearer t0ken\nheader@other.example: X-Other: t0ken")
     try spool.drop("a", "url: \(server.url("/a"))\nresolve: x\nheader: authorization: own\nheader: X-Own: 1\n")
-    #expect(try await spoolrun("--once", spool.root).status == .exited(0))
+    try await spool.once(exits: 0)
     let request = try #require(server.requests.first)
     #expect(request.values("authorization") == ["Bearer t0ken"] && request.value("x-own") == "1")
     #expect(request.value("x-other") == nil)
@@ -144,8 +144,7 @@ import Testing
     }
     let spool = try spool("url: \(server.url("/file?signature=$n"))")
     try spool.drop("a", "resolve: x\noutput: a\nattempts: 1\nconnections: \(connections)\n")
-    let result = try await spoolrun("--once", "--chunk-size", "200k", spool.root)
-    #expect(result.status == .exited(0), "\(result)\n\(spool.listing(of: "a"))")
+    try await spool.once("--chunk-size", "200k", exits: 0)
     #expect(try spool.payload("a") == payload && times(spool) > 2)
     let fetched = try spool.lines("done/a").last { $0.key == "done" }?["bytes-fetched"].flatMap { Int($0) }
     #expect(connections > 1 || fetched.map { $0 < 3 * payload.count } == true, "\(String(describing: fetched))")
@@ -180,8 +179,7 @@ import Testing
     }
     let spool = try spool("url: \(server.url("/$n/a"))\(digest)")
     try spool.drop("a", "resolve: same\noutput: a\n")
-    let result = try await spoolrun("--once", spool.root)
-    #expect(result.status == .exited(0), "\(result)\n\(spool.listing(of: "a"))")
+    try await spool.once(exits: 0)
     #expect(try spool.payload("a") == (hasDigest ? payload : other), "no splice")
     let starts = server.requests(for: "/2/a").map { $0.rangeStart ?? 0 }
     #expect(starts.contains(resumePoint(after: 500_000)) && starts.contains(0) != hasDigest, "\(starts)")
@@ -220,13 +218,12 @@ import Testing
   @Test func withoutTheHookTheJobIsGivenUp() async throws {
     let spool = try TemporarySpool()
     try spool.drop("a", "output: a\nresolve: x\n")
-    let result = try await spoolrun("--once", spool.root)
-    #expect(result.status == .exited(1) && result.errors.contains("hooks/resolve"), "\(result)")
+    try await spoolrun("--once", spool.root).exits(1, saying: "hooks/resolve")
     #expect(try spool.lastFailure("failed/a")["line"] == "2")
     try spool.install("resolve", "echo http://h/")
     try #require(chmod(spool.path("hooks/resolve"), 0o722) == 0)
     try await runTool([productPath("spoolrun"), "retry", "--spool", spool.root, "a"])
-    #expect(try await spoolrun("--once", spool.root).status == .exited(75))
+    try await spool.once(exits: 75)
     #expect(try spool.lastFailure("partial/a")["reason"]?.contains("chmod go-w") == true)
   }
 
@@ -235,7 +232,7 @@ import Testing
     let server = try simpleServer()
     let spool = try spool("header: Authorization: Bearer t0ken")
     try spool.drop("a", "url: \(server.url("/a"))\nresolve: x\n")
-    #expect(try await spoolrun("--once", spool.root).status == .exited(75))
+    try await spool.once(exits: 75)
     #expect(try spool.lastFailure("partial/a")["reason"]?.contains("header@") == true && server.requests.isEmpty)
   }
 
@@ -243,7 +240,7 @@ import Testing
   func aJobWithoutAURLNamesItsFile(job: String) async throws {
     let spool = try TemporarySpool()
     try spool.drop("a", job)
-    #expect(try await spoolrun("--once", spool.root).status == .exited(1))
+    try await spool.once(exits: 1)
     #expect(try spool.lastFailure("failed/a")["code"] == "malformed")
   }
 
@@ -271,7 +268,7 @@ import Testing
     #expect(try await add("--resolve", "s3 bucket/key", "-o", "d/key").output == "key\n")
     #expect(try spool.lines("new/key").map(\.text) == ["resolve: s3 bucket/key", "output: d/key"])
     #expect(try await add("--new", "--resolve", "s3 bucket/key", "-o", "d/key", "--name", "k").output == "key\n")
-    #expect(try await add("--resolve", "x").exitStatus == 64)
-    #expect(try await add("--remote-name", "--resolve", "x", "-o", "a").exitStatus == 64)
+    try await add("--resolve", "x").exits(64)
+    try await add("--remote-name", "--resolve", "x", "-o", "a").exits(64)
   }
 }

@@ -8,12 +8,8 @@ import Testing
   /// Each half of it would be a valid job.
   @Test(.enabled("needs bindfs") { try await Need.bindfs.isMet() })
   func aJobThatAnotherHostWritesSlowly() async throws {
-    var plays = 1
     // Where the machine stands still for the 10 s after which a job has settled, half of it is a job, or it is empty.
-    while try await !isWrittenSlowly(within: .seconds(17)) {
-      plays += 1
-      try #require(plays < 10)
-    }
+    try await replay { try await isWrittenSlowly(within: .seconds(17)) }
   }
 
   /// - Returns: false, without a judgement, if the writer took longer.
@@ -33,23 +29,18 @@ import Testing
     guard try await start + writer.result().duration < most else { return false }
     try await waitUntil("it has settled and ended") { spool.places(of: "a") == ["done/a"] }
     #expect(server.requests.map(\.target) == ["/first"])
-    let text = String(decoding: try readFile(spool.path("done/a")), as: UTF8.self)
+    let text = try spool.text("done/a")
     #expect(text.contains("/mirror-3\nstarted: "), "\(text)")
     // What is written even later goes nowhere.
     try #require(write(keptOpen, "XXXX", 4) == 4)
-    #expect(String(decoding: try readFile(spool.path("done/a")), as: UTF8.self) == text)
-    worker.send(signal: SIGTERM)
-    _ = try await worker.result()
+    #expect(try spool.text("done/a") == text)
+    try await worker.stop()
     return true
   }
 
   @Test(.enabled("needs bindfs") { try await Need.bindfs.isMet() })
   func onceSaysThatItLeftOne() async throws {
-    var plays = 1
-    while try await !isLeftByOnce(within: .seconds(17)) {
-      plays += 1
-      try #require(plays < 10)
-    }
+    try await replay { try await isLeftByOnce(within: .seconds(17)) }
   }
 
   /// - Returns: false, without a judgement, if the machine stood still until the job had settled.
@@ -58,7 +49,7 @@ import Testing
     let spool = try TemporarySpool()
     let mount = try await BindMount(spool.root)
     let began = ContinuousClock.now
-    try writeFile(spool.path("new/a"), Array("\(server.url("/a"))\n".utf8))
+    try spool.write("new/a", "\(server.url("/a"))\n")
     // Changed just now, for as long as may be.
     try setModificationTime(spool.path("new/a"), secondsFromNow: 9)
     let result = try await spoolrun("--once", "-v", mount.path)
@@ -89,12 +80,10 @@ import Testing
     // Workers used to look the less often the longer they had nothing to do: after 2, 6, 14, 30 and 62 s.
     try await Task.sleep(for: .seconds(31))
     let began = ContinuousClock.now
-    let added = try await spoolrun("add", "--spool", other.path, "--name", "a", server.url("/a"))
-    #expect(added.status == .exited(0), "\(added)")
+    try await spoolrun("add", "--spool", other.path, "--name", "a", server.url("/a")).exits(0)
     try await waitUntil("it is done") { spool.places(of: "a") == ["done/a"] }
     let time = ContinuousClock.now - began
-    worker.send(signal: SIGTERM)
-    let result = try await worker.result()
+    let result = try await worker.stop()
     #expect(!result.errors.contains(" unfinished "), "it need not settle: \(result)")
     return time
   }
@@ -105,16 +94,14 @@ import Testing
     let server = try simpleServer()
     let spool = try TemporarySpool()
     let (one, other) = (try await BindMount(spool.root), try await BindMount(spool.root))
-    try writeFile(spool.path("partial/a"), Array("\(server.url("/a"))\n".utf8))
+    try spool.write("partial/a", "\(server.url("/a"))\n")
     try setModificationTime(spool.path("partial/a"), secondsFromNow: 3600)
     let worker = try startSpoolrun(["--rescan", "1h", one.path])
     defer { worker.send(signal: SIGKILL) }
     try spool.drop("first", "\(server.url("/first"))\n# complete\n")
     try await waitUntil("the worker runs") { spool.places(of: "first") == ["done/first"] }
-    let result = try await spoolrun("retry", "--spool", other.path, "a")
-    #expect(result.status == .exited(0), "\(result)")
+    try await spoolrun("retry", "--spool", other.path, "a").exits(0)
     try await waitUntil("it is done") { spool.places(of: "a") == ["done/a"] }
-    worker.send(signal: SIGTERM)
-    _ = try await worker.result()
+    try await worker.stop()
   }
 }

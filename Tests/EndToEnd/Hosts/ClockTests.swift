@@ -22,11 +22,10 @@ import Testing
     try spool.drop("again", "\(server.url("/500"))\n# complete\n")
     // Due for a while, and not due for a while.
     for (name, ahead) in [("due", -60), ("later", 120)] {
-      try writeFile(spool.path("partial/\(name)"), Array("\(server.url("/\(name)"))\n".utf8))
+      try spool.write("partial/\(name)", "\(server.url("/\(name)"))\n")
       try setModificationTime(spool.path("partial/\(name)"), to: now + ahead)
     }
-    let result = try await run(mount.path, minutes: minutes)
-    #expect(result.exitStatus == 75, "\(result)")
+    try await run(mount.path, minutes: minutes).exits(75)
     #expect(spool.places(of: "due") == ["done/due"])
     #expect(spool.places(of: "later") == ["partial/later"])
     // The first delay is 48 to 72 s.

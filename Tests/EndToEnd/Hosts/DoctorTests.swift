@@ -23,15 +23,13 @@ import Testing
   func onFUSEWithAPeer() async throws {
     let spool = try TemporarySpool()
     let (one, other) = (try await BindMount(spool.root), try await BindMount(spool.root))
-    let result = try await spoolrun("doctor", one.path)
-    #expect(result.status == .exited(0))
+    let result = try await spoolrun("doctor", one.path).exits(0)
     #expect(result.output.contains("\nfit with limits:\n"), "\(result)")
     #expect(result.output.contains("10 s") && result.output.contains("--rescan"), "\(result)")
     let log = try await spoolrun("--once", "-v", one.path).errors
     #expect(log.contains(#" fitness="fit with limits" limits=""#), "\(log)")
 
-    let pair = try await spoolrun("doctor", one.path, "--peer", other.path)
-    #expect(pair.status == .exited(0), "\(pair)")
+    let pair = try await spoolrun("doctor", one.path, "--peer", other.path).exits(0)
     #expect(pair.output.contains("20 files renamed by both: 0 twice, 0 lost"), "\(pair)")
     #expect(pair.output.contains("do not exclude the other"), "\(pair)")
     // FUSE hides a file that is removed while it is open, and removes it after the last close, a moment later.
@@ -44,14 +42,13 @@ import Testing
     for directory in TestSupport.names(in: other.root) {
       try setModificationTime(other.path(directory), secondsFromNow: -100)
     }
-    let result = try await spoolrun("doctor", one.root, "--peer", other.root)
-    #expect(result.status == .exited(78) && result.output.contains("two spools"), "\(result)")
+    let result = try await spoolrun("doctor", one.root, "--peer", other.root).exits(78, printing: "two spools")
     #expect(!result.output.contains("a new file"), "nothing was tried: \(result)")
     #expect(hiddenNames(one) == [] && hiddenNames(other) == [])
   }
 
   @Test func noSpool() async throws {
     let directory = try TemporaryDirectory()
-    #expect(try await spoolrun("doctor", directory.path).exitStatus == 66)
+    try await spoolrun("doctor", directory.path).exits(66)
   }
 }

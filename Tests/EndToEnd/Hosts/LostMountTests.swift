@@ -23,7 +23,7 @@ import Testing
   }
 
   private func killServer(of spool: TemporarySpool) throws {
-    let text = String(decoding: try readFile(spool.path("served")), as: UTF8.self)
+    let text = try spool.text("served")
     kill(try #require(pid_t(text.split(separator: "\n").first ?? "")), SIGKILL)
   }
 
@@ -38,14 +38,14 @@ import Testing
     let worker = try start(["--lease", "5s"], spool, at: place.path, log: log)
     defer { worker.send(signal: SIGKILL) }
     for name in ["a", "b"] {
-      try await waitUntil("half of it is there") { spool.length("partial/\(name).part") == halfwayBody.count / 2 }
+      try await waitForHalf(of: name, in: spool)
     }
     try killServer(of: spool)
     // The jobs end, and so the connections.
     gate.open()
     // Mounted before that, it would not have been missed by a worker that stood still.
     try await waitUntil("the worker misses it") {
-      String(decoding: try readFile(log), as: UTF8.self).contains("spool-missing: ")
+      try readText(log).contains("spool-missing: ")
     }
     let mounted = try await run([
       "/usr/bin/nsenter", "--target", "\(worker.processID)", "--mount", "/bin/sh", "-euc",
@@ -54,10 +54,8 @@ import Testing
     #expect(mounted.status == .exited(0), "\(mounted)")
     defer { try? killServer(of: spool) }
     try await waitUntil("they are done") { spool.places(of: "a") == ["done/a"] && spool.places(of: "b") == ["done/b"] }
-    worker.send(signal: SIGTERM)
-    let result = try await worker.result()
-    #expect(result.status == .exited(0), "\(result)")
-    let text = String(decoding: try readFile(log), as: UTF8.self)
+    try await worker.stop().exits(0)
+    let text = try readText(log)
     let events = text.split(separator: "\n").compactMap { $0.split(separator: " ").dropFirst().first }
     #expect(events == ["spool-missing:", "spool-replaced:"], "\(text)")
     #expect(try spool.payload("a") == halfwayBody && spool.payload("b") == halfwayBody)
@@ -71,10 +69,9 @@ import Testing
     try spool.drop("a", "\(server.url("/a"))\n\(patient)# complete\n")
     let worker = try start(["--once"], spool, at: place.path)
     defer { worker.send(signal: SIGKILL) }
-    try await waitUntil("half of it is there") { spool.length("partial/a.part") == halfwayBody.count / 2 }
+    try await waitForHalf(in: spool)
     try killServer(of: spool)
-    let result = try await worker.result()
-    #expect(result.status == .exited(75), "\(result)")
+    let result = try await worker.result().exits(75)
     // The output root is in the same mount, and may be missed first.
     let problems = result.errors.split(separator: "\n").filter { !$0.contains(" output-missing: ") }
     #expect(problems.count == 1, "\(result)")

@@ -8,13 +8,11 @@ import Testing
 
   @Test(.enabled("needs bindfs") { try await Need.bindfs.isMet() }, arguments: Gesture.allCases)
   func anotherHostsGesture(gesture: Gesture) async throws {
-    let gate = try Gate()
-    let server = try halfwayServer(halfwayBody, gate: gate)
     let spool = try TemporarySpool()
     let mount = try await BindMount(spool.root)
-    try spool.drop("a", "\(server.url("/a"))\n\(patient)# complete\n")
-    let worker = try startSpoolrun(["--once", "-v", mount.path])
-    try await waitUntil("half of it is there") { spool.length("partial/a.part") == halfwayBody.count / 2 }
+    let (_, server, worker, _) = try await startHalfway(
+      "# complete\n", in: spool, at: mount.path, ["--once", "-v"])
+    defer { withExtendedLifetime(server) {} }
     let claim = try spool.claim(of: "a")
     let event: String
     switch gesture {
@@ -28,8 +26,7 @@ import Testing
       try spool.move(claim, "cur/a:elsewhere.1.0000000a")
       event = "taken-over"
     }
-    let result = try await worker.result()
-    #expect(result.status == .exited(0), "\(result)")
+    let result = try await worker.result().exits(0)
     let events = ["cancelled", "held", "taken-over"].filter { result.errors.contains(" \($0) job=a") }
     #expect(events == [event], "\(result)")
     #expect(spool.length("partial/a.part") == (gesture == .remove ? -1 : halfwayBody.count / 2))

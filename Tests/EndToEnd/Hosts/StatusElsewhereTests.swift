@@ -22,14 +22,11 @@ import Testing
 
   @Test(.enabled("needs bindfs and faketime") { try await Need.areMet(.bindfs, .program("faketime")) })
   func itTellsTheLivingFromTheDead() async throws {
-    let gate = try Gate()
-    let server = try halfwayServer(halfwayBody, gate: gate)
     let spool = try TemporarySpool()
     let mount = try await BindMount(spool.root)
-    try spool.drop("a", "\(server.url("/a"))\n\(patient)# complete\n")
-    let worker = try startSpoolrun(["--lease", "5s", mount.directoryPath], prefix: mount.pod("pod-1"))
-    defer { worker.send(signal: SIGKILL) }
-    try await waitUntil("half of it is there") { spool.length("partial/a.part") == halfwayBody.count / 2 }
+    let (_, server, worker, _) = try await startHalfway(
+      "# complete\n", in: spool, at: mount.directoryPath, ["--lease", "5s"], prefix: mount.pod("pod-1"))
+    defer { withExtendedLifetime(server) { worker.send(signal: SIGKILL) } }
     for place in Place.allCases {
       var text = try await status(mount, place)
       // A worker that stands still for its lease is silent, until it goes on.
@@ -39,8 +36,7 @@ import Testing
       }
       #expect(text.hasPrefix("1 running\n") && !text.contains("silent"), "\(place): \(text)")
     }
-    worker.send(signal: SIGKILL)
-    _ = try await worker.result()
+    try await worker.stop(SIGKILL)
     for place in Place.allCases {
       let deadline = ContinuousClock.now + untilItHangs
       while try await !status(mount, place).hasPrefix("1 interrupted\n") {

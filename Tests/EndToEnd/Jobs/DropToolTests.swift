@@ -64,11 +64,7 @@ import Testing
       print("SKIPPED: a drop by \(drop.testDescription) needs \(need.name)")
       try Test.cancel("needs \(need.name)")
     }
-    var plays = 1
-    while try await !isRunOnceAndWhole(drop) {
-      plays += 1
-      try #require(plays < 10)
-    }
+    try await replay { try await isRunOnceAndWhole(drop) }
   }
 
   /// - Returns: false, without a judgement, if the machine stood still in a pause for the 10 s after which a file

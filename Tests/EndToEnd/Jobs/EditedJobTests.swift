@@ -19,33 +19,21 @@ import Testing
         try reply.respond("200 OK", ["ETag: \"1\""], body: Array(request.target.utf8))
       }, try TemporarySpool()
     )
-    try #require(mkdir(spool.path("hooks"), 0o700) == 0)
   }
-
-  private func hook(_ name: String, _ text: String?) throws {
-    let path = spool.path("hooks/\(name)")
-    guard let text else { return _ = unlink(path) }
-    try writeFile(path, Array("#!/bin/sh\n\(text)\n".utf8))
-    try #require(chmod(path, 0o700) == 0)
-  }
-
-  private func once() async throws -> CommandResult { try await spoolrun("--once", spool.root) }
 
   /// A job with all of its data, and no verdict about it.
   private func complete(_ path: String, _ more: String = "") async throws {
-    try hook("verify", "kill -9 $$")
+    try spool.install("verify", "kill -9 $$")
     try spool.drop("a", "url: \(server.url(path))\noutput: a.bin\n\(more)")
-    let result = try await once()
-    #expect(result.status == .exited(75), "\(result)")
+    try await spool.once(exits: 75)
     #expect(try readFile(spool.path("partial/a.part")) == Array(path.utf8))
-    try hook("verify", nil)
+    try #require(unlink(spool.path("hooks/verify")) == 0)
   }
 
   @Test func completeDataOfAnotherURL() async throws {
     try await complete("/old")
-    #expect(try await spoolrun("url", "--spool", spool.root, "a", server.url("/brandnew")).status == .exited(0))
-    let result = try await once()
-    #expect(result.status == .exited(0), "\(result)")
+    try await spoolrun("url", "--spool", spool.root, "a", server.url("/brandnew")).exits(0)
+    try await spool.once(exits: 0)
     #expect(try spool.payload("a.bin") == Array("/brandnew".utf8))
   }
 
@@ -53,12 +41,12 @@ import Testing
   @Test(arguments: [("/old", "/new"), ("/x?id=1", "/x?id=2"), ("/x", "/x?id=2")])
   func completeDataAndAnEditor(old: String, new: String) async throws {
     try await complete(old)
-    let text = String(decoding: try readFile(spool.path("partial/a")), as: UTF8.self)
+    let text = try spool.text("partial/a")
     let first = "url: \(server.url(old))\n"
     #expect(text.hasPrefix(first))
-    try writeFile(spool.path("partial/a"), Array(("url: \(server.url(new))\n" + text.dropFirst(first.count)).utf8))
+    try spool.write("partial/a", "url: \(server.url(new))\n" + text.dropFirst(first.count))
     try spool.makeDue("a")
-    let result = try await once()
+    let result = try await spool.once()
     #expect(result.status == .exited(0) && server.requests(for: new).count > 0, "\(result)")
     // With another query, the same strong ETag stands for the same file.
     let isSame = old.hasPrefix("/x") && old.utf8.count == new.utf8.count
@@ -67,34 +55,29 @@ import Testing
 
   /// The data has another name, so it is copied, and the copy is of the old URL, too.
   @Test func completeDataThatIsCopied() async throws {
-    try hook("deliver", #"mv "$SPOOLRUN_DIRECTORY/$SPOOLRUN_OUTPUT" "$SPOOLRUN_DIRECTORY/taken"; exit 3"#)
+    try spool.install("deliver", #"mv "$SPOOLRUN_DIRECTORY/$SPOOLRUN_OUTPUT" "$SPOOLRUN_DIRECTORY/taken"; exit 3"#)
     try spool.drop("a", "url: \(server.url("/old"))\noutput: a.bin\n")
-    #expect(try await once().status == .exited(75))
-    let text = String(decoding: try readFile(spool.path("partial/a")), as: UTF8.self)
-    try writeFile(spool.path("partial/a"), Array(text.replacing("/old\n", with: "/new\n", maxReplacements: 1).utf8))
-    try hook("deliver", "exit 0")
+    try await spool.once(exits: 75)
+    let text = try spool.text("partial/a")
+    try spool.write("partial/a", text.replacing("/old\n", with: "/new\n", maxReplacements: 1))
+    try spool.install("deliver", "exit 0")
     try spool.makeDue("a")
-    let result = try await once()
+    let result = try await spool.once()
     #expect(result.status == .exited(0) && server.requests(for: "/new").count > 0, "\(result)")
     #expect(try spool.payload("a.bin") == Array("/new".utf8))
   }
 
   /// The lines of an older version do not say the query.
-  @Test func completeDataOfAnOlderVersion() async throws {
+  @Test(arguments: [true, false]) func completeDataOfTheSameURL(isOlder: Bool) async throws {
     try await complete("/old?a=b")
-    let text = String(decoding: try readFile(spool.path("partial/a")), as: UTF8.self)
-    let older = text.replacing(#/ query=[0-9A-F]{8}\n/#, with: "\n", maxReplacements: 1)
-    #expect(older != text)
-    try writeFile(spool.path("partial/a"), Array(older.utf8))
+    if isOlder {
+      let text = try spool.text("partial/a")
+      let older = text.replacing(#/ query=[0-9A-F]{8}\n/#, with: "\n", maxReplacements: 1)
+      #expect(older != text)
+      try spool.write("partial/a", older)
+    }
     try spool.makeDue("a")
-    #expect(try await once().status == .exited(0))
-    #expect(try spool.payload("a.bin") == Array("/old?a=b".utf8) && server.requests.count == 1, "nothing is asked")
-  }
-
-  @Test func completeDataOfTheSameURL() async throws {
-    try await complete("/old?a=b")
-    try spool.makeDue("a")
-    #expect(try await once().status == .exited(0))
+    try await spool.once(exits: 0)
     #expect(try spool.payload("a.bin") == Array("/old?a=b".utf8) && server.requests.count == 1, "nothing is asked")
   }
 
@@ -103,39 +86,38 @@ import Testing
     let scene = try Scene()
     try scene.spool.install("verify", "kill -9 $$")
     try scene.spool.drop("a", "url: \(scene.server.url("/a"))\noverwrite: yes\n")
-    #expect(try await scene.spoolrun("--once").status == .exited(75))
+    try await scene.spool.once(exits: 75)
     try #require(unlink(scene.spool.path("hooks/verify")) == 0)
     try scene.spool.makeDue("a")
-    #expect(try await scene.spoolrun("--once").status == .exited(0))
+    try await scene.spool.once(exits: 0)
     #expect(try scene.spool.payload("a") == payload)
     #expect(scene.server.requests.map(\.rangeStart) == [nil, payload.count - 1])
   }
 
   @Test func aPayloadThatWaitsForItsDelivery() async throws {
-    try hook("deliver", "exit 3")
+    try spool.install("deliver", "exit 3")
     try spool.drop("a", "url: \(server.url("/old"))\noutput: a.bin\n")
-    #expect(try await once().status == .exited(75))
-    #expect(try await spoolrun("url", "--spool", spool.root, "a", server.url("/brandnew")).status == .exited(0))
-    try hook("deliver", "exit 0")
-    let result = try await once()
-    #expect(result.status == .exited(0), "\(result)")
+    try await spool.once(exits: 75)
+    try await spoolrun("url", "--spool", spool.root, "a", server.url("/brandnew")).exits(0)
+    try spool.install("deliver", "exit 0")
+    try await spool.once(exits: 0)
     #expect(try spool.payload("a.bin") == Array("/brandnew".utf8))
   }
 
   /// What has the old name is taken back, and not left without an owner.
   @Test(arguments: [false, true]) func aPayloadThatIsToGoElsewhere(isHeld: Bool) async throws {
-    try hook("deliver", "exit 3")
+    try spool.install("deliver", "exit 3")
     try spool.drop("a", "url: \(server.url("/old"))\noutput: a.bin\n")
-    #expect(try await once().status == .exited(75) && spool.payloads == ["a.bin"])
-    let text = String(decoding: try readFile(spool.path("partial/a")), as: UTF8.self)
-    try writeFile(spool.path("partial/a"), Array(text.replacing("output: a.bin", with: "output: d/b.bin").utf8))
+    #expect(try await spool.once().status == .exited(75) && spool.payloads == ["a.bin"])
+    let text = try spool.text("partial/a")
+    try spool.write("partial/a", text.replacing("output: a.bin", with: "output: d/b.bin"))
     if isHeld { try spool.move("partial/a", "new/a") } else { try spool.makeDue("a") }
-    var result = try await once()
+    var result = try await spool.once()
     #expect(result.status == .exited(75) && spool.payloads == ["d/b.bin"], "\(result)")
     #expect(try spool.lines("partial/a").last { $0.key == "published" }?["output"] == "d/b.bin")
-    try hook("deliver", "exit 0")
+    try spool.install("deliver", "exit 0")
     try spool.makeDue("a")
-    result = try await once()
+    result = try await spool.once()
     #expect(result.status == .exited(0) && spool.payloads == ["d/b.bin"], "\(result)")
     #expect(spool.places(of: "a") == ["done/a"] && server.requests.count == 1)
   }
@@ -165,12 +147,12 @@ import Testing
     }
     if left == .beforeMove { try #require(unlink(data) == 0) }
     if left == .requeued { lines += "requeued: 2026-11-21T03:00:00Z\n" }
-    if left == .changed { try writeFile(payload, Array("mine".utf8)) }
+    if left == .changed { try writeFile(payload, "mine") }
     if left == .replaced {
       try #require(unlink(payload) == 0)
-      try writeFile(payload, Array("/old".utf8))
+      try writeFile(payload, "/old")
     }
-    try writeFile(spool.path("partial/a"), try readFile(spool.path("partial/a")) + Array(lines.utf8))
+    try spool.write("partial/a", try spool.text("partial/a") + lines)
   }
 
   private func relink() async throws -> CommandResult {
@@ -180,8 +162,8 @@ import Testing
   /// The new link counts, and the job's own file is not in its way.
   @Test(arguments: [Left.linked, .copied, .requeued]) func aPayloadWithoutReceipt(left: Left) async throws {
     try await publish(left)
-    #expect(try await relink().status == .exited(0))
-    let result = try await once()
+    try await relink().exits(0)
+    let result = try await spool.once()
     #expect(result.status == .exited(0), "\(left): \(result)")
     #expect(try spool.payload("a.bin") == Array("/brandnew".utf8))
     #expect(spool.places(of: "a") == ["done/a"])
@@ -189,9 +171,9 @@ import Testing
 
   @Test(arguments: [Left.changed, .replaced]) func anotherFileInThePayloadsPlace(left: Left) async throws {
     try await publish(left)
-    #expect(try await relink().status == .exited(0))
+    try await relink().exits(0)
     let before = try spool.payload("a.bin")
-    let result = try await once()
+    let result = try await spool.once()
     #expect(result.status == .exited(1), "\(left): \(result)")
     #expect(try spool.lastFailure("failed/a")["code"] == "output-exists")
     #expect(try spool.payload("a.bin") == before)
@@ -200,10 +182,9 @@ import Testing
   /// The command comes too late: the job goes to `done/` with what it has.
   @Test(arguments: [Left.withReceipt, .beforeMove]) func aPayloadWithReceipt(left: Left) async throws {
     try await publish(left)
-    let refused = try await relink()
-    #expect(refused.status == .exited(1) && refused.errors.contains("all but done"), "\(refused)")
+    try await relink().exits(1, saying: "all but done")
     try spool.makeDue("a")
-    let result = try await once()
+    let result = try await spool.once()
     #expect(result.status == .exited(0), "\(left): \(result)")
     #expect(try spool.payload("a.bin") == Array("/old".utf8) && server.requests.count == 1)
   }
@@ -211,22 +192,21 @@ import Testing
   /// A receipt that an editor has seen in time: the data shows that the job was not done.
   @Test func aPayloadWithReceiptAndAnEditor() async throws {
     try await publish(.withReceipt)
-    let text = String(decoding: try readFile(spool.path("partial/a")), as: UTF8.self)
-    try writeFile(spool.path("tmp/a"), Array(text.replacing("/old\noutput", with: "/brandnew\noutput").utf8))
+    let text = try spool.text("partial/a")
+    try spool.write("tmp/a", text.replacing("/old\noutput", with: "/brandnew\noutput"))
     try #require(unlink(spool.path("partial/a")) == 0)
     try spool.move("tmp/a", "new/a")
-    let result = try await once()
-    #expect(result.status == .exited(0), "\(result)")
+    try await spool.once(exits: 0)
     #expect(try spool.payload("a.bin") == Array("/brandnew".utf8))
   }
 
   @Test func aJobThatWasDone() async throws {
     try spool.drop("a", "url: \(server.url("/old"))\noutput: a.bin\n")
-    #expect(try await once().status == .exited(0))
-    let text = String(decoding: try readFile(spool.path("done/a")), as: UTF8.self)
-    try writeFile(spool.path("done/a"), Array(text.replacing("/old\noutput", with: "/new\noutput").utf8))
+    try await spool.once(exits: 0)
+    let text = try spool.text("done/a")
+    try spool.write("done/a", text.replacing("/old\noutput", with: "/new\noutput"))
     try spool.move("done/a", "new/a")
-    #expect(try await once().status == .exited(1))
+    try await spool.once(exits: 1)
     #expect(try spool.lastFailure("failed/a")["code"] == "output-exists")
   }
 
@@ -236,12 +216,11 @@ import Testing
     let inode = try #require(fileStatus(spool.path("partial/a.part"))?.st_ino)
     let sum = hex8(independentCRC32(Array("/old".utf8)))
     let line = "verified: 2026-11-21T03:00:00Z size=4 crc32=\(sum) part=\(inode)\n"
-    try writeFile(spool.path("partial/a"), try readFile(spool.path("partial/a")) + Array(line.utf8))
+    try spool.write("partial/a", try spool.text("partial/a") + line)
     let file = open(spool.path("partial/a.part"), O_WRONLY)
     #expect(pwrite(file, "XY", 2, 1) == 2 && close(file) == 0)
     try spool.makeDue("a")
-    let result = try await once()
-    #expect(result.status == .exited(75), "\(result)")
+    try await spool.once(exits: 75)
     #expect(try spool.lastFailure("partial/a")["code"] == "mismatch-crc32")
     #expect(try readFile(spool.path("failed/a.part")) == Array("/XYd".utf8))
   }
@@ -257,24 +236,24 @@ import Testing
     try spool.drop("a", "\(refusing.url("/a"))\n")
     for status: Int32 in [75, 75, 1] {
       if fileStatus(spool.path("partial/a")) != nil { try spool.makeDue("a") }
-      #expect(try await once().status == .exited(status), "\(spool.listing(of: "a"))")
+      try await spool.once(exits: status)
     }
-    #expect(try await spoolrun("retry", "--spool", spool.root, "a").status == .exited(0))
-    #expect(try await once().status == .exited(75), "temporary, as the first time")
+    try await spoolrun("retry", "--spool", spool.root, "a").exits(0)
+    #expect(try await spool.once().status == .exited(75), "temporary, as the first time")
   }
 
   /// When a file was written says nothing of when it was dropped.
   @Test func aCopyOfAJobThatIsDropped() async throws {
     try spool.drop("a", "url: \(server.url("/x"))\noutput: a.bin\n")
-    try writeFile(spool.path("tmp/b"), try readFile(spool.path("new/a")))
+    try spool.write("tmp/b", try readFile(spool.path("new/a")))
     try setModificationTime(spool.path("tmp/b"), secondsFromNow: -1000)
-    #expect(try await once().status == .exited(0))
+    try await spool.once(exits: 0)
     try await waitUntil("the receipt is not of this second") {
       let receipt = try #require(fileStatus(spool.path("done/a")))
       return time(nil) > receipt.st_ctim.tv_sec + 1
     }
     try spool.move("tmp/b", "new/b")
-    #expect(try await once().status == .exited(1))
+    try await spool.once(exits: 1)
     #expect(try spool.lastFailure("failed/b")["code"] == "output-exists")
   }
 }

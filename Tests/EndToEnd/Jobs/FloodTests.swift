@@ -13,9 +13,7 @@ import Testing
       // The other tests want the thread, too.
       if number % 500 == 0 { await Task.yield() }
       let expired = number % 1000 == 0 ? "" : "expires: 2020-01-01\n"
-      try writeFile(
-        scene.spool.path("tmp/\(number)"),
-        Array("url: \(scene.server.url("/\(number)"))\noutput: \(number)\n\(expired)".utf8))
+      try scene.spool.write("tmp/\(number)", "url: \(scene.server.url("/\(number)"))\noutput: \(number)\n\(expired)")
     }
     let end = try await scene.withWorker(timeout: .seconds(1200)) { worker in
       try await scene.waitForWorker()

@@ -4,6 +4,10 @@ import Testing
 
 /// What a person does with mv, rm and touch (INTERNALS.md, "Gestures").
 @Suite struct GestureTests {
+  private let spool: TemporarySpool
+
+  init() throws { spool = try TemporarySpool() }
+
   private let half = halfwayBody.count / 2
 
   /// A worker that holds half of job `a`.
@@ -22,19 +26,18 @@ import Testing
         try reply.respond("200 OK", body: [1])
       }
     }
-    let spool = try TemporarySpool()
     try spool.drop("a", "\(server.url("/a"))\n")
-    #expect(try await spoolrun("--once", spool.root).status == .exited(75))
+    try await spool.once(exits: 75)
     let due = Int(try #require(fileStatus(spool.path("partial/a"))).st_mtim.tv_sec)
     let record = try spool.lastFailure("partial/a")
     #expect(secondsSinceEpoch(rfc3339: record["retry"] ?? "") == due, "the mtime repeats the record")
     let said = try #require(secondsSinceEpoch(rfc3339: record.words.first ?? ""))
     #expect(due - said == 3600)
-    #expect(try await spoolrun("--once", spool.root).status == .exited(0))
+    try await spool.once(exits: 0)
     #expect(server.requests.count == 1)
 
     try await runTool(["/usr/bin/touch", spool.path("partial/a")])
-    #expect(try await spoolrun("--once", spool.root).status == .exited(0))
+    try await spool.once(exits: 0)
     #expect(server.requests.count == 2 && spool.places(of: "a") == ["done/a"])
     #expect(try spool.lines("done/a").last?["attempts"] == "1", "a server that is busy costs none")
   }
@@ -43,17 +46,16 @@ import Testing
   /// what it wrote stays in doubt.
   @Test(arguments: ["new", "partial"], [true, false])
   func aDeadWorkersClaimIsDoubtedWhereverItIsMoved(to place: String, isEnded: Bool) async throws {
-    let spool = try TemporarySpool()
     let worker = "\(try hostName()).1.0000000a"
     let time = "2026-11-21T03:00:00Z"
     var text = "url: http://127.0.0.1:9/a\nexpires: \(time)\n"
     text += "started: \(time) attempt=1 worker=\(worker) boot=b mirror=1 url=http://127.0.0.1:9/a\n"
     if isEnded { text += "interrupted: \(time) attempt=1 at=0 crc32=00000000 fetched=0 reason=stopped\n" }
-    try writeFile(spool.path("cur/a:\(worker)"), Array(text.utf8))
+    try spool.write("cur/a:\(worker)", text)
     try await runTool(["/bin/mv", spool.path("cur/a:\(worker)"), spool.path("\(place)/a")])
     try await runTool(["/usr/bin/touch", "-d", "@0", spool.path("\(place)/a")])
     let inode = try #require(fileStatus(spool.path("\(place)/a"))).st_ino
-    #expect(try await spoolrun("--once", spool.root).status == .exited(1))
+    try await spool.once(exits: 1)
     let record = try spool.lastFailure("failed/a")
     #expect(record["code"] == "expired" && record["doubt"] == (isEnded ? nil : "yes"))
     #expect(
@@ -82,13 +84,12 @@ import Testing
         try reply.send(body[start...])
       }
     }
-    let spool = try TemporarySpool()
     try spool.drop("a", "url: \(server.url("/a"))\nattempts: 1\n")
-    #expect(try await spoolrun("--once", spool.root).status == .exited(1))
+    try await spool.once(exits: 1)
     #expect(spool.places(of: "a") == ["failed/a"] && spool.length("partial/a.part") == half)
 
     try spool.move("failed/a", "new/a")
-    #expect(try await spoolrun("--once", spool.root).status == .exited(0), "\(spool.listing(of: "a"))")
+    try await spool.once(exits: 0)
     #expect(server.requests.map(\.rangeStart) == [nil, resumePoint(after: half), resumePoint(after: half)])
     let lines = try spool.lines("done/a")
     #expect(lines.contains { $0.key == "requeued" })
@@ -107,11 +108,11 @@ import Testing
       #expect(spool.places(of: "a") == ["hold/a"] && spool.length("partial/a.part") == half)
       let line = try #require(try spool.lines("hold/a").last)
       #expect(line.key == "interrupted" && line["at"] == "\(half)")
-      #expect(try await spoolrun("--once", spool.root).status == .exited(0))
+      try await spool.once(exits: 0)
       #expect(server.requests.count == 1, "what is held is left alone")
 
       try spool.move("hold/a", "new/a")
-      #expect(try await spoolrun("--once", spool.root).status == .exited(0))
+      try await spool.once(exits: 0)
       #expect(server.requests.map(\.rangeStart) == [nil, resumePoint(after: half)])
       #expect(try spool.payload("a") == halfwayBody)
     }
@@ -124,10 +125,10 @@ import Testing
       let claim = try spool.claim(of: "a")
       let name = String(claim.dropFirst("cur/".count))
       try spool.move(claim, "hold/\(name)")
-      #expect(try await worker.result().status == .exited(0))
+      try await worker.result().exits(0)
       #expect(spool.names("hold") == [name] && spool.names("cur") == [])
       try spool.move("hold/\(name)", "new/\(name)")
-      #expect(try await spoolrun("--once", spool.root).status == .exited(0))
+      try await spool.once(exits: 0)
       #expect(server.requests.map(\.rangeStart) == [nil, resumePoint(after: half)])
       #expect(spool.names("done") == ["a"])
     }
@@ -140,11 +141,10 @@ import Testing
       let claim = try spool.path(spool.claim(of: "a"))
       // It sees the file before or after, and never empty.
       worker.send(signal: SIGSTOP)
-      try writeFile(claim, Array("url: \(server.url("/a"))\noutput: edited\n".utf8))
+      try writeFile(claim, "url: \(server.url("/a"))\noutput: edited\n")
       worker.send(signal: SIGCONT)
       gate.open()
-      let result = try await worker.result()
-      #expect(result.status == .exited(0), "\(result)")
+      let result = try await worker.result().exits(0)
       #expect(spool.places(of: "a") == ["done/a"] && result.errors.contains("its file was changed"), "\(result)")
       #expect(try spool.payload("edited") == halfwayBody)
     }
@@ -164,7 +164,6 @@ import Testing
   @Test func aGestureConcernsOneJob() async throws {
     let gate = try Gate()
     let server = try halfwayServer(halfwayBody, gate: gate)
-    let spool = try TemporarySpool()
     for name in ["a", "b", "c"] { try spool.drop(name, "\(server.url("/\(name)"))\n\(patient)") }
     let worker = try startSpoolrun(["--once", spool.root])
     try await waitUntil("all are half there") {
@@ -176,36 +175,34 @@ import Testing
       spool.length("partial/b.part") < 0 && (try? spool.lines("hold/a").last?.key) == "interrupted"
     }
     gate.open()
-    #expect(try await worker.result().status == .exited(0))
+    try await worker.result().exits(0)
     #expect(spool.names("done") == ["c"] && spool.payloads == ["c"] && spool.names("hold") == ["a"])
   }
 
   /// A done job that is dropped again gets a receipt of its own, for what it says now.
   @Test func doneToNewRunsAgain() async throws {
     let server = try simpleServer()
-    let spool = try TemporarySpool()
     try spool.drop("a", "url: \(server.url("/a"))\noutput: first\n")
-    #expect(try await spoolrun("--once", spool.root).status == .exited(0))
-    let text = String(decoding: try readFile(spool.path("done/a")), as: UTF8.self)
-    try writeFile(spool.path("tmp/a"), Array(text.replacing("output: first", with: "output: second").utf8))
+    try await spool.once(exits: 0)
+    let text = try spool.text("done/a")
+    try spool.write("tmp/a", text.replacing("output: first", with: "output: second"))
     try spool.move("tmp/a", "new/a")
     #expect(unlink(spool.path("done/a")) == 0)
-    #expect(try await spoolrun("--once", spool.root).status == .exited(0))
+    try await spool.once(exits: 0)
     #expect(spool.payloads == ["first", "second"])
     #expect(try spool.lines("done/a").last?["output"] == "second")
-    #expect(try await spoolrun("verify", "--spool", spool.root).status == .exited(0))
+    try await spoolrun("verify", "--spool", spool.root).exits(0)
   }
 
   @Test func editedAndTriedAgain() async throws {
     let server = try simpleServer()
-    let spool = try TemporarySpool()
     try spool.drop("a", "url: \(server.url("/404"))\noutput: x\n")
-    #expect(try await spoolrun("--once", spool.root).status == .exited(1))
-    let text = String(decoding: try readFile(spool.path("failed/a")), as: UTF8.self)
-    try writeFile(spool.path("tmp/a"), Array(text.replacing("/404", with: "/good").utf8))
+    try await spool.once(exits: 1)
+    let text = try spool.text("failed/a")
+    try spool.write("tmp/a", text.replacing("/404", with: "/good"))
     try spool.move("tmp/a", "new/a")
     #expect(unlink(spool.path("failed/a")) == 0)
-    #expect(try await spoolrun("--once", spool.root).status == .exited(0), "\(spool.listing(of: "a"))")
+    try await spool.once(exits: 0)
     #expect(spool.payloads == ["x"])
   }
 }

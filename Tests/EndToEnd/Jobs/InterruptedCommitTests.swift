@@ -4,16 +4,20 @@ import Testing
 
 /// A worker that died between `verified:` and the payload's name.
 @Suite struct InterruptedCommitTests {
+  private let scene: Scene
+
+  init() throws { scene = try Scene() }
+
   /// - Parameter place: what bears the verified inode's number.
   /// - Parameter more: what a person has added to the job since.
   private func leave(
     _ data: [UInt8], as place: String = "partial/x.part", verified: [UInt8] = payload, _ more: String = "",
     at job: String = "partial/x", in scene: Scene
   ) throws {
-    try writeFile(scene.spool.path(place), data)
+    try scene.spool.write(place, data)
     let line = try Self.line(verified, scene.spool.path(place))
     let text = "url: \(scene.server.url("/fast"))\noutput: o\n\(more)\(line)"
-    try writeFile(scene.spool.path(job), Array(text.utf8))
+    try scene.spool.write(job, text)
   }
 
   /// - Parameter path: of the file that bears the inode.
@@ -23,71 +27,60 @@ import Testing
   }
 
   @Test func `verified data gets its name without another request`() async throws {
-    let scene = try Scene()
     try leave(payload, in: scene)
-    let result = try await scene.spoolrun("--once")
-    #expect(result.status == .exited(0), "\(result)")
+    try await scene.spool.once(exits: 0)
     #expect(try scene.spool.payload("o") == payload && scene.server.requests.isEmpty)
   }
 
   /// Its number may have been given out again.
   @Test func `another file under the verified inode's number is never published, nor resumed`() async throws {
-    // A first mismatch is looked at again after 4 s: in the same run, where the machine stood still for so long.
-    for play in 1...5 {
+    try await replay {
       let scene = try Scene()
       try leave(payload.reversed(), in: scene)
       let first = try await scene.spoolrun("--once")
-      if play < 5, !scene.server.requests.isEmpty { continue }
+      if !scene.server.requests.isEmpty { return false }
       #expect(first.status == .exited(75), "\(first)")
       #expect(scene.spool.places(of: "x") == ["partial/x"] && scene.spool.names("files") == [])
-      #expect(
-        try String(decoding: readFile(scene.spool.path("partial/x")), as: UTF8.self).contains("code=mismatch-crc32"))
+      #expect(try scene.spool.text("partial/x").contains("code=mismatch-crc32"))
       try await scene.spoolrun("retry", "x")
-      let second = try await scene.spoolrun("--once")
-      #expect(second.status == .exited(0), "\(second)")
+      try await scene.spool.once(exits: 0)
       #expect(try scene.spool.payload("o") == payload)
       #expect(scene.server.requests.map(\.rangeStart) == [nil])
-      return
+      return true
     }
   }
 
   /// It has its final name already, by which anybody may have changed it: no receipt may say that this is what was
   /// received.
   @Test func `a payload that was changed before its receipt gets none`() async throws {
-    let scene = try Scene()
     try leave(payload, in: scene)
     #expect(link(scene.spool.path("partial/x.part"), scene.spool.path("files/o")) == 0)
-    try writeFile(scene.spool.path("files/o"), payload.reversed())
-    let result = try await scene.spoolrun("--once")
-    #expect(result.status == .exited(1), "\(result)")
+    try scene.spool.write("files/o", payload.reversed())
+    try await scene.spool.once(exits: 1)
     #expect(scene.spool.places(of: "x") == ["failed/x"])
-    let text = try String(decoding: readFile(scene.spool.path("failed/x")), as: UTF8.self)
+    let text = try scene.spool.text("failed/x")
     #expect(text.contains("code=output-exists") && !text.contains("done:"))
   }
 
   /// On another file system than the spool it may be anybody's, and here as well once the data is gone.
   @Test func `a stranger's output under the verified inode's number is not taken for the payload`() async throws {
-    let scene = try Scene()
     let stranger = [UInt8](payload.reversed())
     try leave(stranger, as: "files/o", in: scene)
-    let result = try await scene.spoolrun("--once")
-    #expect(result.status == .exited(1), "\(result)")
+    try await scene.spool.once(exits: 1)
     #expect(scene.spool.places(of: "x") == ["failed/x"] && scene.server.requests.isEmpty)
-    #expect(try String(decoding: readFile(scene.spool.path("failed/x")), as: UTF8.self).contains("code=output-exists"))
+    #expect(try scene.spool.text("failed/x").contains("code=output-exists"))
     #expect(try scene.spool.payload("o") == stranger)
   }
 
   /// SSHFS numbers inodes for each mount, so the worker of another host sees another number.
   @Test(arguments: [false, true]) func `a published payload is known by its content`(hasReceipt: Bool) async throws {
-    let scene = try Scene()
     try leave(payload, in: scene)
-    try writeFile(scene.spool.path("files/o"), payload)
+    try scene.spool.write("files/o", payload)
     if hasReceipt {
       let receipt = "done: 2026-01-02T03:04:05Z attempts=1 output=o bytes-fetched=\(payload.count) seconds=1\n"
-      try writeFile(
-        scene.spool.path("partial/x"), try readFile(scene.spool.path("partial/x")) + Array(receipt.utf8))
+      try scene.spool.write("partial/x", try scene.spool.text("partial/x") + receipt)
       // As another worker made it anew.
-      try writeFile(scene.spool.path("partial/x.part"), [])
+      try scene.spool.write("partial/x.part", [])
     } else {
       try #require(unlink(scene.spool.path("partial/x.part")) == 0)
     }
@@ -111,7 +104,6 @@ import Testing
   /// Nothing was declared when it was verified.
   @Test(arguments: [true, false])
   func `verified data is compared with a digest that was added since`(isClaimed: Bool) async throws {
-    let scene = try Scene()
     let digest = try await digest(of: payload)
     let job = isClaimed ? "cur/x:\(try hostName()).1.0000000a" : "partial/x"
     try leave(Self.wrong, verified: Self.wrong, digest, at: job, in: scene)
@@ -141,7 +133,6 @@ import Testing
   }
 
   @Test func `a payload that a digest added since fits stays`() async throws {
-    let scene = try Scene()
     let digest = try await digest(of: payload)
     try leave(payload, digest, in: scene)
     try #require(link(scene.spool.path("partial/x.part"), scene.spool.path("files/o")) == 0)
@@ -152,7 +143,6 @@ import Testing
   }
 
   @Test func `the receipt of a published payload has a digest that was added since`() async throws {
-    let scene = try Scene()
     let digest = try await digest(of: payload)
     try leave(payload, digest, in: scene)
     try #require(link(scene.spool.path("partial/x.part"), scene.spool.path("files/o")) == 0)
@@ -163,7 +153,6 @@ import Testing
 
   /// A frozen worker still has it.
   @Test func `a locked payload that a digest added since does not fit is replaced`() async throws {
-    let scene = try Scene()
     let digest = try await digest(of: payload)
     try leave(Self.wrong, verified: Self.wrong, digest + "overwrite: yes\n", in: scene)
     try #require(link(scene.spool.path("partial/x.part"), scene.spool.path("files/o")) == 0)
@@ -185,18 +174,16 @@ import Testing
       "x", job: "url: \(scene.server.url("/fast"))\noutput: o\noverwrite: yes\n",
       facts: PartialFacts(size: payload.count, etag: "\"1\""), part: payload)
     let line = try Self.line(payload, data)
-    try writeFile(job, try readFile(job) + Array(line.utf8))
+    try writeFile(job, try readText(job) + line)
     try setModificationTime(data, secondsFromNow: isOlder ? -60 : 60)
-    try writeFile(scene.spool.path("files/o"), file)
+    try scene.spool.write("files/o", file)
   }
 
   /// Where the server sends parts, a byte shows that it has the same file still.
   @Test(arguments: [true, false])
   func `verified data that is older than the file it is to replace is asked for again`(isOlder: Bool) async throws {
-    let scene = try Scene()
     try leaveBeside([1], isOlder: isOlder, in: scene)
-    let result = try await scene.spoolrun("--once")
-    #expect(result.status == .exited(0), "\(result)")
+    try await scene.spool.once(exits: 0)
     #expect(try scene.spool.payload("o") == payload)
     #expect(scene.server.requests.map(\.rangeStart) == (isOlder ? [payload.count - 1] : []))
   }

@@ -10,7 +10,7 @@ import Testing
     let other = try simpleServer()
     let spool = try TemporarySpool()
     let text = Array("url: \(busy.url("/x"))\n\(patient)".utf8)
-    for number in 0..<6000 { try writeFile(spool.path("new/busy-\(number)"), text) }
+    for number in 0..<6000 { try spool.write("new/busy-\(number)", text) }
     // In the order of the directory, where a few might all come early.
     for number in 0..<30 { try spool.drop("other-\(number)", "\(other.url("/o-\(number)"))\n") }
     let worker = try startSpoolrun(["--once", "--jobs", "2", "--per-host", "1", spool.root])
@@ -20,7 +20,7 @@ import Testing
     #expect(busy.requests.count == 1, "its one has not ended")
     worker.send(signal: 15)
     gate.open()
-    #expect(try await worker.result().status == .exited(75))
+    try await worker.result().exits(75)
   }
 
   /// A clock was ahead when they failed: no wait is that long.
@@ -28,10 +28,10 @@ import Testing
     let server = try simpleServer()
     let spool = try TemporarySpool()
     for (name, ahead) in [("year", 365 * 86_400), ("day", 86_000)] {
-      try writeFile(spool.path("partial/\(name)"), Array("\(server.url("/\(name)"))\n".utf8))
+      try spool.write("partial/\(name)", "\(server.url("/\(name)"))\n")
       try setModificationTime(spool.path("partial/\(name)"), secondsFromNow: ahead)
     }
-    #expect(try await spoolrun("--once", spool.root).status == .exited(0))
+    try await spool.once(exits: 0)
     #expect(spool.places(of: "year") == ["done/year"] && spool.places(of: "day") == ["partial/day"])
   }
 
@@ -40,12 +40,12 @@ import Testing
     let server = try simpleServer()
     let spool = try TemporarySpool()
     let expired = Array("url: \(server.url("/x"))\nexpires: 2020-01-01\n".utf8)
-    for number in 0..<4500 { try writeFile(spool.path("new/expired-\(number)"), expired) }
+    for number in 0..<4500 { try spool.write("new/expired-\(number)", expired) }
     for number in 0..<4500 {
-      try writeFile(spool.path("partial/later-\(number)"), [0x0A])
+      try spool.write("partial/later-\(number)", [0x0A])
       try setModificationTime(spool.path("partial/later-\(number)"), secondsFromNow: 1000)
     }
-    #expect(try await startSpoolrun(["--once", spool.root]).result().status == .exited(1))
+    try await startSpoolrun(["--once", spool.root]).result().exits(1)
     #expect(spool.names("new") == [] && spool.names("failed").count == 4500)
     #expect(spool.names("partial").count == 4500)
     #expect(server.requests.count == 0)

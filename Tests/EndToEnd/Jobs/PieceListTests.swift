@@ -25,32 +25,30 @@ import Testing
   @Test func `a list that verify prints is one that add takes`() async throws {
     let (scene, server) = try scene()
     _ = try await scene.spoolrun("add", server.url("/a"))
-    #expect(try await scene.spoolrun("--once").status == .exited(0))
+    try await scene.spool.once(exits: 0)
     let printed = try await scene.spoolrun("verify", "--pieces", "a")
     let lines = printed.output.split(separator: "\n")
     #expect(printed.status == .exited(0) && lines.count == 4 && lines[0] == "pieces: sha256 1M", "\(printed)")
     let list = "\(scene.spool.root)/../a.pieces"
-    try writeFile(list, Array(printed.output.utf8))
+    try writeFile(list, printed.output)
 
-    let added = try await scene.spoolrun("add", "--pieces", list, server.url("/flipped"))
-    #expect(added.status == .exited(0), "\(added)")
+    try await scene.spoolrun("add", "--pieces", list, server.url("/flipped")).exits(0)
     let name = try #require(scene.spool.names("pieces").first)
     #expect(try readFile(scene.spool.path("pieces/\(name)")) == Array(printed.output.utf8))
-    let text = String(decoding: try readFile(scene.spool.path("new/flipped")), as: UTF8.self)
+    let text = try scene.spool.text("new/flipped")
     #expect(text.hasSuffix("\npieces: sha256 1M \(name)\n"))
     let result = try await scene.spoolrun("--once", "-v")
     #expect(result.errors.contains("repaired"), "\(result)")
     #expect(try scene.spool.payload("flipped") == Self.bytes)
 
-    try writeFile(scene.spool.path("files/a"), Array("rotten".utf8))
+    try scene.spool.write("files/a", "rotten")
     let rotten = try await scene.spoolrun("verify", "--pieces", "a")
     #expect(rotten.status == .exited(1) && rotten.output == "" && rotten.errors.contains("changed"), "\(rotten)")
     for wrong in [["--pieces"], ["--pieces", "a", "b"], ["--pieces", "--sums", "sha256", "a"]] {
-      #expect(try await scene.spoolrun(["verify"] + wrong).status == .exited(64))
+      try await scene.spoolrun(["verify"] + wrong).exits(64)
     }
     for wrong in ["/dev/null", "\(scene.spool.root)/none", "sha256 1M 00"] {
-      let refused = try await scene.spoolrun("add", "--pieces", wrong, server.url("/b"))
-      #expect(refused.status == .exited(64) && refused.errors.contains("--pieces"), "\(refused)")
+      try await scene.spoolrun("add", "--pieces", wrong, server.url("/b")).exits(64, saying: "--pieces")
     }
   }
 
@@ -76,7 +74,7 @@ import Testing
       </metalink>
       """
     let list = "\(scene.spool.root)/../list.metalink"
-    try writeFile(list, Array(text.utf8))
+    try writeFile(list, text)
     let added = try await scene.spoolrun("add", "--from", list)
     #expect(added.status == .exited(0) && scene.spool.names("pieces").count == 1, "\(added)")
     let result = try await scene.spoolrun("--once", "-v")
@@ -84,9 +82,8 @@ import Testing
     #expect(try scene.spool.payload("m") == Self.bytes)
 
     // As many as the size needs.
-    try writeFile(list, Array(text.replacing("<hash piece=\"2\">\(Array(hashes)[2])</hash>", with: "").utf8))
-    let refused = try await scene.spoolrun("add", "--from", list)
-    #expect(refused.status == .exited(64) && refused.errors.contains("pieces: 2 of 1048576"), "\(refused)")
+    try writeFile(list, text.replacing("<hash piece=\"2\">\(Array(hashes)[2])</hash>", with: ""))
+    try await scene.spoolrun("add", "--from", list).exits(64, saying: "pieces: 2 of 1048576")
   }
 
   @Test func `clean removes a list that nobody needs any more`() async throws {
@@ -94,14 +91,14 @@ import Testing
     let digest = String(repeating: "0a", count: 32)
     for (name, number) in [("a", 1), ("b", 2)] {
       let list = "\(scene.spool.root)/../\(name).pieces"
-      try writeFile(list, Array("pieces: sha256 \(number)M\n\(digest)\n".utf8))
-      #expect(try await scene.spoolrun("add", "--pieces", list, server.url("/\(name)")).status == .exited(0))
+      try writeFile(list, "pieces: sha256 \(number)M\n\(digest)\n")
+      try await scene.spoolrun("add", "--pieces", list, server.url("/\(name)")).exits(0)
     }
     let lists = scene.spool.names("pieces")
     unlink(scene.spool.path("new/b"))
     #expect(try await scene.spoolrun("clean").output == "", "they are new")
     for list in lists { try setModificationTime(scene.spool.path("pieces/\(list)"), secondsFromNow: -40 * 3600) }
-    let own = String(decoding: try readFile(scene.spool.path("new/a")), as: UTF8.self).split(separator: " ").last ?? ""
+    let own = try scene.spool.text("new/a").split(separator: " ").last ?? ""
     let result = try await scene.spoolrun("clean")
     let left = scene.spool.names("pieces").map { "\($0)\n" }
     #expect(left == [String(own)], "\(result)")
@@ -115,12 +112,12 @@ import Testing
     _ = try await scene.spoolrun("add", server.url("/a"))
     _ = try await scene.spoolrun("--once")
     let list = "\(scene.spool.root)/../a.pieces"
-    try writeFile(list, Array(try await scene.spoolrun("verify", "--pieces", "a").output.utf8))
+    try writeFile(list, try await scene.spoolrun("verify", "--pieces", "a").output)
     _ = try await scene.spoolrun("add", "--pieces", list, server.url("/b"))
-    #expect(try await scene.spoolrun("--once").status == .exited(0))
-    let lines = String(decoding: try readFile(scene.spool.path("done/b")), as: UTF8.self).split(separator: "\n")
+    try await scene.spool.once(exits: 0)
+    let lines = try scene.spool.text("done/b").split(separator: "\n")
     #expect(lines.last?.hasPrefix("done: ") == true)
-    try writeFile(scene.spool.path("partial/b"), Array(lines.dropLast().map { $0 + "\n" }.joined().utf8))
+    try scene.spool.write("partial/b", lines.dropLast().map { $0 + "\n" }.joined())
     unlink(scene.spool.path("done/b"))
     if !hasList { unlink(scene.spool.path("pieces/\(scene.spool.names("pieces")[0])")) }
     let file = scene.spool.path("files/b")

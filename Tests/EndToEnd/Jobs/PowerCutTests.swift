@@ -11,8 +11,8 @@ import Testing
     let server = try simpleServer()
     let spool = try TemporarySpool()
     let data = spool.path("partial/a.part")
-    try writeFile(data, Array("payload\n".utf8))
-    try writeFile(spool.path("files/a"), Array("old\n".utf8))
+    try writeFile(data, "payload\n")
+    try spool.write("files/a", "old\n")
     let (root, part) = (try #require(fileStatus(spool.root)).st_ino, try #require(fileStatus(data)).st_ino)
     let temporary = spool.path("files/.spoolrun-\(String(root, radix: 16))-\(String(part, radix: 16))")
     try #require(link(data, temporary) == 0)
@@ -23,7 +23,7 @@ import Testing
       "response: mirror=1 at=0 part=\(part) size=8 etag=\"\\\"v1\\\"\"\n",
     ]
     let text = "url: \(url)\noverwrite: yes\n" + journal.prefix(lines).joined()
-    try writeFile(spool.path("cur/a:\(host).1.0000000a"), Array(text.utf8))
+    try spool.write("cur/a:\(host).1.0000000a", text)
     let result = try await spoolrun("--once", spool.root)
     #expect(result.status == .exited(0) && result.errors == "", "\(result)")
     #expect(spool.places(of: "a") == ["done/a"], "under its own name")

@@ -4,12 +4,15 @@ import Testing
 
 /// What a job asks for, and what it gets: each key through a real run.
 @Suite struct RequestTests {
+  private let server: ScriptedServer
+  private let spool: TemporarySpool
+
+  init() throws { (server, spool) = (try simpleServer(), try TemporarySpool()) }
+
   @Test(.enabled("needs rhash") { try await Need.program("rhash").isMet() })
   func bareURL() async throws {
-    let server = try simpleServer()
-    let spool = try TemporarySpool()
-    try writeFile(spool.path("new/a"), Array("\(server.url("/a.bin?x=1"))\n".utf8))
-    #expect(try await spoolrun("--once", spool.root).status == .exited(0))
+    try spool.write("new/a", "\(server.url("/a.bin?x=1"))\n")
+    try await spool.once(exits: 0)
     #expect(try spool.payload("a.bin") == Array("payload\n".utf8))
     #expect((fileStatus(spool.path("files/a.bin"))?.st_mode ?? 0) & 0o777 == 0o600)
     for state in ["new", "cur", "partial", "failed", "tmp"] { #expect(TestSupport.names(in: spool.path(state)) == []) }
@@ -24,23 +27,19 @@ import Testing
   }
 
   @Test func mirrorsInOrder() async throws {
-    let server = try simpleServer()
-    let spool = try TemporarySpool()
     try spool.drop(
       "a", "url: \(server.url("/404"))\nurl: \(server.url("/500"))\nurl: \(server.url("/good"))\noutput: x\n")
-    #expect(try await spoolrun("--once", spool.root).status == .exited(0))
+    try await spool.once(exits: 0)
     #expect(server.requests.map(\.target) == ["/404", "/500", "/good"])
     #expect(try spool.lines("done/a").last?["attempts"] == "1")
   }
 
   @Test func overwrite() async throws {
-    let server = try simpleServer()
-    let spool = try TemporarySpool()
     for (name, text) in [("no", ""), ("said-no", "overwrite: no\n"), ("yes", "overwrite: yes\n")] {
-      try writeFile(spool.path("files/\(name)"), [9])
+      try spool.write("files/\(name)", [9])
       try spool.drop(name, "url: \(server.url("/x"))\noutput: \(name)\n\(text)")
     }
-    #expect(try await spoolrun("--once", spool.root).status == .exited(1))
+    try await spool.once(exits: 1)
     #expect(try spool.payload("no") == [9] && spool.payload("said-no") == [9])
     #expect(try spool.payload("yes") == Array("payload\n".utf8))
     #expect(try spool.lastFailure("failed/no")["code"] == "output-exists")
@@ -50,11 +49,9 @@ import Testing
   /// A file that already is what the job asks for: done, without a request.
   @Test(arguments: [("", true), ("size: 8\n", true), ("size: 9\n", false)])
   func existing(more: String, isDone: Bool) async throws {
-    let server = try simpleServer()
-    let spool = try TemporarySpool()
-    try writeFile(spool.path("files/x"), Array("payload\n".utf8))
+    try spool.write("files/x", "payload\n")
     try spool.drop("a", "url: \(server.url("/x"))\ncrc32: \(hex8(independentCRC32(Array("payload\n".utf8))))\n\(more)")
-    #expect(try await spoolrun("--once", spool.root).status == .exited(isDone ? 0 : 1))
+    try await spool.once(exits: isDone ? 0 : 1)
     #expect(server.requests.isEmpty)
     if isDone {
       #expect(try spool.lines("done/a").last?["existing"] == "yes")
@@ -64,11 +61,9 @@ import Testing
   }
 
   @Test func attempts() async throws {
-    let server = try simpleServer()
-    let spool = try TemporarySpool()
     try spool.drop("a", "url: \(server.url("/500"))\nattempts: 3\n")
     for round in 1...3 {
-      #expect(try await spoolrun("--once", spool.root).status == .exited(round < 3 ? 75 : 1))
+      try await spool.once(exits: round < 3 ? 75 : 1)
       if round < 3 { try spool.makeDue("a") }
     }
     #expect(spool.places(of: "a") == ["failed/a"] && server.requests.count == 3)
@@ -77,11 +72,9 @@ import Testing
   }
 
   @Test func expiry() async throws {
-    let server = try simpleServer()
-    let spool = try TemporarySpool()
     try spool.drop("past", "url: \(server.url("/a"))\nexpires: 2001-01-01\n")
     try spool.drop("future", "url: \(server.url("/b"))\nexpires: 2099-01-01T00:00:00Z\n")
-    #expect(try await spoolrun("--once", spool.root).status == .exited(1))
+    try await spool.once(exits: 1)
     #expect(try spool.lastFailure("failed/past")["code"] == "expired")
     #expect(spool.names("done") == ["future"] && server.requests.map(\.target) == ["/b"])
   }
@@ -90,31 +83,28 @@ import Testing
   @Test(arguments: [("1s", "stalled"), ("60s 1s", "timeout")])
   func timeouts(timeout: String, code: String) async throws {
     let server = try ScriptedServer { _, reply in try reply.stall() }
-    for play in 1...5 {
+    try await replay {
       let spool = try TemporarySpool()
       try spool.drop("a", "url: \(server.url("/a"))\ntimeout: \(timeout)\nattempts: 1\n")
       let result = try await spoolrun("--once", spool.root)
       // The idle time is for a connect as well, which a machine that stands still does not end in time.
-      if play < 5, (try? spool.lastFailure("partial/a"))?["code"] == "connect" { continue }
+      if (try? spool.lastFailure("partial/a"))?["code"] == "connect" { return false }
       #expect(result.status == .exited(1))
       #expect(try spool.lastFailure("failed/a")["code"] == code, "\(spool.listing(of: "a"))")
-      return
+      return true
     }
   }
 
   @Test func defaultsAreInherited() async throws {
-    let server = try simpleServer()
-    let spool = try TemporarySpool()
-    try writeFile(
-      spool.path("defaults"),
-      Array("# for all\nattempts: 1\nheader: X-One: default\nheader: X-Two: default\noverwrite: yes\n".utf8))
-    try writeFile(spool.path("files/own"), [9])
+    try spool.write(
+      "defaults", "# for all\nattempts: 1\nheader: X-One: default\nheader: X-Two: default\noverwrite: yes\n")
+    try spool.write("files/own", [9])
     try spool.drop("plain", "url: \(server.url("/plain"))\n")
     try spool.drop("own", "url: \(server.url("/own"))\nheader: X-One: own\noverwrite: no\n")
     try spool.drop("own2", "url: \(server.url("/own2"))\nheader: X-One: own\n")
     try spool.drop("none", "url: \(server.url("/none"))\nheader: x-one:\nuser-agent: me/1\nreferer: http://page/\n")
     try spool.drop("busy", "url: \(server.url("/500"))\n")
-    #expect(try await spoolrun("--once", spool.root).status == .exited(1))
+    try await spool.once(exits: 1)
     #expect(server.requests(for: "/plain").first?.value("x-two") == "default")
     let own = try #require(server.requests(for: "/own2").first)
     #expect(own.values("x-one") == ["own"] && own.values("x-two") == ["default"], "its own replaces that of its name")
@@ -134,8 +124,7 @@ import Testing
       let place = (request.value("host") ?? "").split(separator: ":")
       try reply.respond("302 Found", ["Location: http://\(name.dropFirst(3)):\(place.last ?? "")/end"], body: [])
     }
-    let spool = try TemporarySpool()
-    try writeFile(spool.path("defaults"), Array("header@localhost: X-Token: s3cret\nheader: X-All: yes\n".utf8))
+    try spool.write("defaults", "header@localhost: X-Token: s3cret\nheader: X-All: yes\n")
     let local = server.url("").replacing("127.0.0.1", with: "LocalHost")
     try spool.drop("own", "\(local)/own\n")
     try spool.drop("other", "\(server.url("/other"))\n")
@@ -157,16 +146,14 @@ import Testing
 
   @Test(.enabled("needs /dev/shm to be a file system of its own") { try await Need.otherFileSystem.isMet() })
   func anOutputRootElsewhere() async throws {
-    let server = try simpleServer()
-    let spool = try TemporarySpool()
     let directory = try TemporaryDirectory(in: TemporaryDirectory.otherFileSystem)
     defer { withExtendedLifetime(directory) {} }
     let shared = directory.path
     try spool.drop("a", "url: \(server.url("/a"))\noutput: d/a\n")
-    #expect(try await spoolrun("--once", "-d", shared, spool.root).status == .exited(0))
+    try await spoolrun("--once", "-d", shared, spool.root).exits(0)
     #expect(try readFile("\(shared)/d/a") == Array("payload\n".utf8))
     #expect(spool.names("partial") == [] && spool.payloads == [])
-    #expect(try await spoolrun("verify", "--spool", spool.root).status == .exited(0))
+    try await spoolrun("verify", "--spool", spool.root).exits(0)
   }
 
   /// A server that cuts each connection doesn't fill the journal: an answer like the one before is no news.
@@ -180,9 +167,8 @@ import Testing
       try reply.send(halfwayBody[start..<min(start + 100_000, halfwayBody.count)])
       try reply.finish()
     }
-    let spool = try TemporarySpool()
     try spool.drop("a", "url: \(server.url("/a"))\n")
-    #expect(try await spoolrun("--once", spool.root).status == .exited(0))
+    try await spool.once(exits: 0)
     #expect(try spool.payload("a") == halfwayBody && server.requests.count < 40)
     let lines = try spool.lines("done/a")
     #expect(lines.map(\.key).filter { $0 != "checkpoint" } == ["url", "started", "response", "verified", "done"])

@@ -9,8 +9,7 @@ import Testing
     let spool = try TemporarySpool()
     func lastLine(_ options: String) async throws -> String {
       let command = "'\(try productPath("spoolrun"))' --once --progress=never \(options) '\(spool.root)'"
-      let result = try await runInTerminal(command)
-      #expect(result.status == .exited(75), "\(result)")
+      let result = try await runInTerminal(command).exits(75)
       return result.output.split(separator: "\r\n").last.map(String.init) ?? ""
     }
     try spool.drop("a", "\(server.url("/500"))\n")
@@ -22,7 +21,7 @@ import Testing
     #expect(try await lastLine("--gate 'exit 7'") == "spoolrun: jobs wait: --gate: exit status 7")
     #expect(try await lastLine("--min-free 4000T").hasPrefix("spoolrun: jobs wait: not enough disk space: "))
     // What is due is done, and the other's time has not come.
-    #expect(try await spoolrun("--once", spool.root).status == .exited(0))
+    try await spool.once(exits: 0)
   }
 
   @Test func `with -v it is an event`() async throws {
@@ -55,8 +54,7 @@ import Testing
     let line = isCommand ? "\(try productPath("spoolrun")) \(gesture) --spool ." : gesture
     try await runTool(["/bin/sh", "-euc", line], directory: spool.root)
     gate.open()
-    let result = try await worker.result()
-    #expect(result.status == .exited(0), "\(result)")
+    try await worker.result().exits(0)
     #expect(spool.places(of: "b") == ["done/b"])
   }
 

@@ -4,26 +4,28 @@ import Testing
 
 /// Outputs whose name is taken, or gets taken.
 @Suite struct SameOutputTests {
+  private let server: ScriptedServer
+  private let spool: TemporarySpool
+
+  init() throws { (server, spool) = (try simpleServer(), try TemporarySpool()) }
+
   /// As with `wget -P`; before anything is fetched.
   @Test(arguments: ["", "overwrite: yes\n"])
   func aDirectoryIsNoOutput(more: String) async throws {
-    let server = try simpleServer()
-    let spool = try TemporarySpool()
     try #require(mkdir(spool.path("files/sets"), 0o700) == 0)
     try spool.drop("a", "url: \(server.url("/x"))\noutput: sets\n\(more)")
-    let result = try await spoolrun("--once", spool.root)
-    #expect(result.status == .exited(1) && result.errors.contains("sets is a directory"), "\(result)")
+    try await spoolrun("--once", spool.root).exits(1, saying: "sets is a directory")
     #expect(try spool.lastFailure("failed/a")["code"] == "bad-output" && server.requests.isEmpty)
   }
 
-  /// By another job, or by a worker that thought this one dead: the very same file is no failure, another is.
-  @Test(arguments: [true, false])
-  func aFileThatComesMeanwhile(isSame: Bool) async throws {
-    let (spool, server, worker, gate) = try await startHalfway("crc32: \(hex8(independentCRC32(halfwayBody)))\n")
-    try writeFile(spool.path("files/a"), isSame ? halfwayBody : [1])
+  /// By another job, or by a worker that thought this one dead: the very same file is no failure, another is. Without a
+  /// declared digest, too.
+  @Test(arguments: [true, false], ["", "crc32: \(hex8(independentCRC32(halfwayBody)))\n"])
+  func aFileThatComesMeanwhile(isSame: Bool, digest: String) async throws {
+    let (spool, server, worker, gate) = try await startHalfway(digest)
+    try spool.write("files/a", isSame ? halfwayBody : [1])
     gate.open()
-    let result = try await worker.result()
-    #expect(result.status == .exited(isSame ? 0 : 1), "\(result)")
+    try await worker.result().exits(isSame ? 0 : 1)
     #expect(spool.places(of: "a") == [isSame ? "done/a" : "failed/a"])
     #expect(try spool.payload("a") == (isSame ? halfwayBody : [1]))
     #expect(server.requests.count == 1)
@@ -34,9 +36,7 @@ import Testing
   /// After `rm cur/a:*` in the middle of a commit, data and payload are one file: that is not what a new job wants to
   /// be fetched.
   @Test func olderDataThatIsTheOutputIsReplaced() async throws {
-    let server = try simpleServer()
-    let spool = try TemporarySpool()
-    try writeFile(spool.path("files/a"), Array("old".utf8))
+    try spool.write("files/a", "old")
     try #require(link(spool.path("files/a"), spool.path("partial/a.part")) == 0)
     try spool.drop("a", "url: \(server.url("/a"))\noverwrite: yes\n")
     let result = try await spoolrun("--once", spool.root)
@@ -66,7 +66,6 @@ import Testing
   func theSecondWaitsForTheFirst(target: String, more: String, isDone: Bool) async throws {
     let gate = try Gate()
     let server = try gatedServer(gate)
-    let spool = try TemporarySpool()
     try spool.drop("a", "url: \(server.url("/x"))\noutput: sets/o\n\(patient)")
     let worker = try startSpoolrun(["-v", spool.root])
     try await waitUntil("the first runs") { server.requests.count == 1 }
@@ -77,8 +76,7 @@ import Testing
     #expect(spool.places(of: "b") == ["new/b"])
     gate.open()
     try await waitUntil("all are at their end") { spool.names("done").count + spool.names("failed").count == 3 }
-    worker.send(signal: SIGTERM)
-    #expect(try await worker.result().status == .exited(isDone ? 0 : 1))
+    try await worker.stop().exits(isDone ? 0 : 1)
     #expect(spool.places(of: "b") == [isDone ? "done/b" : "failed/b"])
     #expect(server.requests.map(\.target) == ["/x", "/c"], "nothing is fetched twice")
     #expect(try spool.payload("sets/o") == Array("payload\n".utf8))
@@ -89,13 +87,12 @@ import Testing
       #expect(record["code"] == "output-exists")
       #expect(record["reason"]?.contains("as the output of done/a") == true, "\(record)")
     }
-    #expect(try await spoolrun("clean", spool.root).status == .exited(0))
+    try await spoolrun("clean", spool.root).exits(0)
     #expect(spool.names("partial") == [] && spool.names("tmp") == [])
   }
 
   /// What nothing proves of the data is not proven of the other file, until the job declares it.
   @Test func theSameBytesOfUnprovenLength() async throws {
-    let spool = try TemporarySpool()
     let server = try ScriptedServer { [path = spool.path("files/a")] _, reply in
       try? writeFile(path, Array("payload\n".utf8))
       try reply.head("200 OK", ["Connection: close"])
@@ -105,11 +102,10 @@ import Testing
     try spool.drop("a", "url: \(server.url("/a"))\n")
     for (more, unproven) in [("", "length"), ("", "length"), (Self.sum, nil)] {
       if spool.names("done") == ["a"] {
-        try writeFile(spool.path("done/a"), Array(more.utf8) + readFile(spool.path("done/a")))
+        try spool.write("done/a", Array(more.utf8) + readFile(spool.path("done/a")))
         try spool.move("done/a", "new/a")
       }
-      let result = try await spoolrun("--once", spool.root)
-      #expect(result.status == .exited(0), "\(result)")
+      try await spool.once(exits: 0)
       let lines = try spool.lines("done/a")
       #expect(lines.last?["existing"] == "yes" && lines.last?["unproven"] == unproven, "\(lines)")
       #expect(lines.last { $0.key == "verified" }?["unproven"] == unproven)
@@ -119,15 +115,13 @@ import Testing
 
   /// A job that is dropped when the other is done asks for the file as it is now.
   @Test func aLaterJobIsNotGivenTheEarlierFile() async throws {
-    let server = try simpleServer()
-    let spool = try TemporarySpool()
     try spool.drop("a", "url: \(server.url("/x"))\noutput: o\n")
-    #expect(try await spoolrun("--once", spool.root).status == .exited(0))
+    try await spool.once(exits: 0)
     // Receipts have whole seconds.
     let end = time(nil)
     try await waitUntil("the next second") { time(nil) > end }
     try spool.drop("b", "url: \(server.url("/x"))\noutput: o\n")
-    #expect(try await spoolrun("--once", spool.root).status == .exited(1))
+    try await spool.once(exits: 1)
     let record = try spool.lastFailure("failed/b")
     #expect(record["code"] == "output-exists")
     #expect(record["reason"]?.contains("as the output of done/a") == true, "\(record)")
@@ -136,8 +130,6 @@ import Testing
 
   /// With --once as well: the run ends when both have.
   @Test func inOneRunOneAfterTheOther() async throws {
-    let server = try simpleServer()
-    let spool = try TemporarySpool()
     for name in ["a", "b", "c", "d"] { try spool.drop(name, "url: \(server.url("/x"))\noutput: o\n\(Self.sum)") }
     let result = try await spoolrun("--once", spool.root)
     #expect(result.status == .exited(0) && spool.names("done") == ["a", "b", "c", "d"], "\(result)")
@@ -146,12 +138,10 @@ import Testing
 
   /// The first fails: the second is not kept from what the first could not do.
   @Test func theSecondGoesOnWhereTheFirstFails() async throws {
-    let server = try simpleServer()
-    let spool = try TemporarySpool()
     try spool.drop("a", "url: \(server.url("/404"))\noutput: o\n")
     try setModificationTime(spool.path("new/a"), secondsFromNow: -60)
     try spool.drop("b", "url: \(server.url("/x"))\noutput: o\n")
-    #expect(try await spoolrun("--once", spool.root).status == .exited(1))
+    try await spool.once(exits: 1)
     #expect(spool.places(of: "a") == ["failed/a"] && spool.places(of: "b") == ["done/b"])
   }
 
@@ -160,7 +150,6 @@ import Testing
   func theFirstOfAnotherWorker(target: String, more: String) async throws {
     let gate = try Gate()
     let server = try gatedServer(gate)
-    let spool = try TemporarySpool()
     try spool.drop("a", "url: \(server.url("/x"))\noutput: o\n\(patient)")
     let first = try startSpoolrun(["--once", spool.root])
     try await waitUntil("the first runs") { server.requests.count == 1 }
@@ -170,23 +159,11 @@ import Testing
       result.status == .exited(75) && result.errors.contains("waits-for-output job=b output=o other=a"), "\(result)")
     #expect(server.requests.count == 1 && spool.places(of: "b") == ["partial/b"])
     gate.open()
-    #expect(try await first.result().status == .exited(0))
+    try await first.result().exits(0)
     // On a busy machine its pause is over before the first ends, whose worker then does it.
     if spool.names("done") == ["a"] { try spool.makeDue("b") }
-    #expect(try await spoolrun("--once", spool.root).status == .exited(0))
+    try await spool.once(exits: 0)
     #expect(server.requests.count == 1)
     #expect(try spool.lines("done/b").last?["existing"] == "yes" && spool.names("partial") == [])
-  }
-
-  /// Both were begun before either could see the other: the same bytes are no failure, without a declared digest too.
-  @Test(arguments: [true, false])
-  func theSameBytesWithoutADigest(isSame: Bool) async throws {
-    let (spool, server, worker, gate) = try await startHalfway()
-    try writeFile(spool.path("files/a"), isSame ? halfwayBody : [1])
-    gate.open()
-    #expect(try await worker.result().status == .exited(isSame ? 0 : 1))
-    #expect(server.requests.count == 1)
-    #expect(spool.places(of: "a") == [isSame ? "done/a" : "failed/a"])
-    #expect(try spool.payload("a") == (isSame ? halfwayBody : [1]))
   }
 }

@@ -12,8 +12,7 @@ import Testing
   func aStopParksTheJob(signal: Int32) async throws {
     let (spool, server, worker, _) = try await startHalfway()
     let before = ContinuousClock.now
-    worker.send(signal: signal)
-    let result = try await worker.result()
+    let result = try await worker.stop(signal)
     #expect(ContinuousClock.now - before < Self.limit)
     #expect(result.status == .exited(75), "\(result)")
     #expect(result.output == "" && result.errors == "", "a stop is no failure: \(result)")
@@ -26,7 +25,7 @@ import Testing
 
     let again = resumePoint(after: halfwayBody.count / 2)
     // It is due at once, goes on from there, and the stop cost no attempt.
-    #expect(try await spoolrun("--once", spool.root).status == .exited(0))
+    try await spool.once(exits: 0)
     #expect(server.requests.map(\.rangeStart) == [nil, again])
     #expect(try spool.payload("a") == halfwayBody)
     let done = try #require(try spool.lines("done/a").last)
@@ -39,13 +38,12 @@ import Testing
   @Test(.enabled("needs a disk") { try await Need.disk.isMet() })
   func whatTheDiskLostIsFetchedAgain() async throws {
     let (spool, server, worker, gate) = try await startHalfway()
-    worker.send(signal: SIGTERM)
-    #expect(try await worker.result().status == .exited(75))
+    try await worker.stop().exits(75)
     gate.open()
     // On a busy machine there was time for a checkpoint, and what is on the disk is believed.
-    let job = String(decoding: try readFile(spool.path("partial/a")), as: UTF8.self)
+    let job = try spool.text("partial/a")
     let lines = job.split(separator: "\n").filter { !$0.hasPrefix("checkpoint: ") }
-    try writeFile(spool.path("partial/a"), Array((lines.joined(separator: "\n") + "\n").utf8))
+    try spool.write("partial/a", lines.joined(separator: "\n") + "\n")
     let data = open(spool.path("partial/a.part"), O_WRONLY | O_CLOEXEC)
     defer { close(data) }
     try #require(pwrite(data, [halfwayBody[100] ^ 1], 1, 100) == 1)
@@ -56,8 +54,7 @@ import Testing
       return try cachedBytes(of: spool.path("partial/a.part")) == 0
     }
 
-    let result = try await spoolrun("--once", spool.root)
-    #expect(result.status == .exited(0), "\(result)")
+    let result = try await spool.once(exits: 0)
     #expect(result.errors.contains("a: data-lost: the data is not what was written"), "\(result)")
     #expect(server.requests.map(\.rangeStart) == [nil, nil])
     #expect(try spool.payload("a") == halfwayBody)
@@ -66,16 +63,12 @@ import Testing
   /// As nohup(1) leaves it, and a shell that puts a command into the background.
   @Test(arguments: [(SIGHUP, "HUP"), (SIGINT, "INT")])
   func whatIsIgnoredAtTheStartIsIgnored(signal: Int32, name: String) async throws {
-    let gate = try Gate()
-    let server = try halfwayServer(halfwayBody, gate: gate)
-    let spool = try TemporarySpool()
-    try spool.drop("a", "\(server.url("/a"))\n\(patient)")
-    let worker = try startSpoolrun(
-      ["--once", spool.root], prefix: ["/bin/sh", "-c", "trap '' \(name); exec \"$@\"", "sh"])
-    try await waitUntil("half of it is there") { spool.length("partial/a.part") == halfwayBody.count / 2 }
+    let (spool, server, worker, gate) = try await startHalfway(
+      prefix: ["/bin/sh", "-c", "trap '' \(name); exec \"$@\"", "sh"])
+    defer { withExtendedLifetime(server) {} }
     worker.send(signal: signal)
     gate.open()
-    #expect(try await worker.result().status == .exited(0))
+    try await worker.result().exits(0)
     #expect(try spool.payload("a") == halfwayBody)
   }
 
@@ -87,8 +80,7 @@ import Testing
     for number in 0..<10 { try spool.drop("job-\(number)", "\(server.url("/\(number)"))\n\(patient)") }
     let worker = try startSpoolrun(["--once", "--jobs", "2", spool.root])
     try await waitUntil("two are under way") { server.requests.count == 2 && spool.names("cur").count == 2 }
-    worker.send(signal: SIGTERM)
-    #expect(try await worker.result().status == .exited(75))
+    try await worker.stop().exits(75)
     #expect(spool.names("new").count == 8 && spool.names("cur") == [])
     #expect(spool.names("partial").filter { !$0.hasSuffix(".part") }.count == 2)
     #expect(server.requests.count == 2)
@@ -96,12 +88,11 @@ import Testing
 
   @Test func killedAndResumed() async throws {
     let (spool, server, worker, _) = try await startHalfway()
-    worker.send(signal: SIGKILL)
-    #expect(try await worker.result().status == .killed(signal: SIGKILL))
+    #expect(try await worker.stop(SIGKILL).status == .killed(signal: SIGKILL))
     #expect(spool.places(of: "a").first?.hasPrefix("cur/a:") == true)
     #expect(spool.payloads == [])
 
-    #expect(try await spoolrun("--once", spool.root).status == .exited(0))
+    try await spool.once(exits: 0)
     #expect(server.requests.map(\.rangeStart) == [nil, resumePoint(after: halfwayBody.count / 2)])
     #expect(server.requests[1].value("if-range") == "\"v1\"")
     #expect(try spool.payload("a") == halfwayBody)
@@ -130,11 +121,10 @@ import Testing
       let length = starts[starts.count - 1] + step
       try await waitUntil("piece \(starts.count)") { spool.length("partial/a.part") == length }
       starts.append(resumePoint(after: length))
-      worker.send(signal: SIGKILL)
-      _ = try await worker.result()
+      try await worker.stop(SIGKILL)
       #expect(spool.places(of: "a").count == 1)
     }
-    #expect(try await spoolrun("--once", spool.root).status == .exited(0))
+    try await spool.once(exits: 0)
     #expect(server.requests.map { $0.rangeStart ?? 0 } == starts)
     #expect(try spool.payload("a") == body)
   }

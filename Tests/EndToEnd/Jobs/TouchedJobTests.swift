@@ -22,9 +22,7 @@ import Testing
     }
     try #require(await spoolrun("--once", spool.root).status == .exited(0))
     #expect(spool.names("failed") == [] && spool.names("cur").count == 2)
-    worker.send(signal: SIGTERM)
-    let end = try await worker.result()
-    #expect(end.status == .exited(75), "\(end)")
+    try await worker.stop().exits(75)
     #expect(spool.names("partial") == ["x", "x.part"] && spool.names("standing") == ["o"])
     for path in touched { #expect(try !readFile(path).isEmpty) }
     #expect(spool.names("cur") == [] && spool.names("failed") == [] && spool.names("tmp") == [])
@@ -40,17 +38,15 @@ import Testing
     let worker = try startSpoolrun(["--once", spool.root])
     defer { worker.send(signal: SIGKILL) }
     try await waitUntil("it is under way") { server.requests.count == 1 }
-    try writeFile(spool.path("partial/x"), [])
+    try spool.write("partial/x", [])
     try setModificationTime(spool.path("partial/x"), secondsFromNow: -60)
     #expect(try await !spoolrun("status", spool.root).output.contains("retrying"))
     if !gesture.isEmpty {
       let arguments = gesture + (gesture[0] == "url" ? [server.url("/y")] : [])
-      let result = try await spoolrun(arguments, environment: ["SPOOLRUN_SPOOL": spool.root])
-      #expect(result.status == .exited(0), "\(result)")
+      try await spoolrun(arguments, environment: ["SPOOLRUN_SPOOL": spool.root]).exits(0)
     }
     gate.open()
-    let end = try await worker.result()
-    #expect(end.status == .exited(0), "\(end)")
+    try await worker.result().exits(0)
     let places = ["hold": [["hold/x"]], "cancel": [[]], "url": [["new/x"], ["done/x"]]][gesture.first] ?? [["done/x"]]
     #expect(places.contains(spool.places(of: "x")), "\(spool.places(of: "x"))")
     #expect(spool.names("failed") == [] && spool.names("tmp") == [])

@@ -5,6 +5,10 @@ import Testing
 
 /// Jobs of high and low priority, with a worker.
 @Suite struct UrgentJobTests {
+  private let spool: TemporarySpool
+
+  init() throws { spool = try TemporarySpool() }
+
   /// Holds `/held…` until the gate opens.
   private func server(_ gate: Gate) throws -> ScriptedServer {
     try ScriptedServer { request, reply in
@@ -14,7 +18,7 @@ import Testing
   }
 
   private func dropUrgently(_ spool: TemporarySpool, _ name: String, _ job: String) throws {
-    try writeFile(spool.path("tmp/\(name)"), Array(job.utf8))
+    try spool.write("tmp/\(name)", job)
     try spool.move("tmp/\(name)", "urgent/\(name)")
   }
 
@@ -44,12 +48,11 @@ import Testing
     default:
       try spool.drop("x", "\(server.url("/x"))\n")
       if way == "move" { try spool.move("new/x", "urgent/x") }
-      if way == "command" { #expect(try await spoolrun("prioritise", "--spool", spool.root, "x").status == .exited(0)) }
+      if way == "command" { try await spoolrun("prioritise", "--spool", spool.root, "x").exits(0) }
     }
     gate.open()
     try await waitUntil("all are done") { spool.names("done").count == 42 }
-    worker.send(signal: SIGTERM)
-    _ = try await worker.result()
+    try await worker.stop()
     return server.requests.map(\.target)
   }
 
@@ -58,16 +61,14 @@ import Testing
     let gate = try Gate()
     let server = try halfwayServer(halfwayBody, gate: gate)
     let quick = try simpleServer()
-    let spool = try TemporarySpool()
     try spool.drop("low", "\(server.url("/low"))\npriority: low\n\(patient)")
     let worker = try startSpoolrun(["-v", "--jobs", "1", spool.root])
-    try await waitUntil("half of it is there") { spool.length("partial/low.part") == halfwayBody.count / 2 }
+    try await waitForHalf(of: "low", in: spool)
     try dropUrgently(spool, "x", "\(quick.url("/x"))\n")
     try await waitUntil("it is done") { spool.places(of: "x") == ["done/x"] }
     gate.open()
     try await waitUntil("the other goes on") { spool.places(of: "low") == ["done/low"] }
-    worker.send(signal: SIGTERM)
-    let result = try await worker.result()
+    let result = try await worker.stop()
     #expect(result.errors.contains(" parked job=low at=\(halfwayBody.count / 2) reason="), "\(result.errors)")
     let lines = try spool.lines("done/low")
     let again = resumePoint(after: halfwayBody.count / 2)
@@ -79,11 +80,7 @@ import Testing
 
   /// With several connections, bytes that are not in order yet would be lost.
   @Test func aLowOneFetchesNothingTwice() async throws {
-    var plays = 1
-    while try await !isFetchedOnce(waitingFor: .seconds(4)) {
-      plays += 1
-      try #require(plays < 10)
-    }
+    try await replay { try await isFetchedOnce(waitingFor: .seconds(4)) }
   }
 
   /// - Parameter most: below the 5 s for which a worker waits for the chunks under way.
@@ -114,8 +111,7 @@ import Testing
       guard ContinuousClock.now - began < most else { return false }
     }
     try await waitUntil("the other goes on") { spool.places(of: "low") == ["done/low"] }
-    worker.send(signal: SIGTERM)
-    let parked = try await worker.result().errors.matches(of: /parked job=low at=(\d+)/).compactMap { Int($0.1) }
+    let parked = try await worker.stop().errors.matches(of: /parked job=low at=(\d+)/).compactMap { Int($0.1) }
     if parked.isEmpty { return false }
     for offset in parked {
       let before = server.requests.prefix { $0.rangeStart != offset }
@@ -129,7 +125,6 @@ import Testing
   @Test func aLowOneNeverTakesTheLastSlot() async throws {
     let gate = try Gate()
     let server = try server(gate)
-    let spool = try TemporarySpool()
     for number in 0..<4 { try spool.drop("low\(number)", "\(server.url("/held\(number)"))\npriority: low\n\(patient)") }
     let worker = try startSpoolrun(["--jobs", "3", spool.root])
     try await waitUntil("two run") { spool.names("cur").count == 2 }
@@ -138,8 +133,7 @@ import Testing
     #expect(spool.names("cur").count == 2)
     gate.open()
     try await waitUntil("all are done") { spool.names("done").count == 5 }
-    worker.send(signal: SIGTERM)
-    _ = try await worker.result()
+    try await worker.stop()
   }
 
   /// A spool of version 0.1 has no `urgent/`. `add` and a worker make it.
@@ -151,15 +145,14 @@ import Testing
       if isAdded {
         let added = try await spoolrun("add", "--spool", spool.root, "--priority", "high", server.url("/x"))
         #expect(added.status == .exited(0) && spool.names("urgent") == ["x"], "\(added)")
-        #expect(String(decoding: try readFile(spool.path("urgent/x")), as: UTF8.self).contains("priority: high\n"))
+        #expect(try spool.text("urgent/x").contains("priority: high\n"))
       }
-      #expect(try await spoolrun("--once", spool.root).status == .exited(0))
+      try await spool.once(exits: 0)
       #expect(fileStatus(spool.path("urgent")) != nil && spool.names("done") == (isAdded ? ["x"] : []))
     }
   }
 
   @Test func statusShowsThePriority() async throws {
-    let spool = try TemporarySpool()
     try spool.drop("a", "https://h/a\n")
     try spool.drop("b", "https://h/b\npriority: low\n")
     try dropUrgently(spool, "z", "https://h/z\n")
@@ -173,19 +166,18 @@ import Testing
   }
 
   @Test func theCommandChangesThePriority() async throws {
-    let spool = try TemporarySpool()
     try spool.drop("x", "https://h/a\n")
     func prioritise(_ arguments: String...) async throws -> CommandResult {
       try await spoolrun(["prioritize", "--spool", spool.root, "-v"] + arguments)
     }
     #expect(try await prioritise("--low", "x").output == "new/x -> new/x\n")
-    #expect(String(decoding: try readFile(spool.path("new/x")), as: UTF8.self) == "https://h/a\npriority: low\n")
+    #expect(try spool.text("new/x") == "https://h/a\npriority: low\n")
     #expect(try await prioritise("x").output == "new/x -> urgent/x\n")
     #expect(try await prioritise("--high", "x").output == "urgent/x: nothing to prioritise\n")
     #expect(try await prioritise("--normal", "x").output == "urgent/x -> new/x\n")
-    #expect(String(decoding: try readFile(spool.path("new/x")), as: UTF8.self) == "https://h/a\npriority: normal\n")
-    #expect(try await prioritise().status == .exited(64))
-    #expect(try await prioritise("--low", "--high", "x").status == .exited(64))
-    #expect(try await prioritise("y").status == .exited(1))
+    #expect(try spool.text("new/x") == "https://h/a\npriority: normal\n")
+    try await prioritise().exits(64)
+    try await prioritise("--low", "--high", "x").exits(64)
+    try await prioritise("y").exits(1)
   }
 }

@@ -25,7 +25,7 @@ import Testing
     let spool = try TemporarySpool()
     try spool.drop("a", "\(server.url("/a"))\n\(job)")
     let result = try await startSpoolrun(["--once", "-v", "--chunk-size", "64k"] + arguments + [spool.root]).result()
-    #expect(result.status == .exited(0), "\(result)")
+      .exits(0)
     #expect(try spool.payload("a") == body)
     return (gauge.most, result.errors)
   }

@@ -44,7 +44,7 @@ struct DiskSpaceTests {
     }
     #expect(server.requests.map(\.target) == ["/small"], "what fits goes on")
     disk.empty()
-    #expect(try await once().status == .exited(0))
+    try await once().exits(0)
     #expect(try spool.payload("a") == Self.body)
     // Another time it is told anew.
     try disk.fill(megabytes: 12)
@@ -63,7 +63,7 @@ struct DiskSpaceTests {
     #expect(server.requests.count == 1)
     #expect(try !spool.lines("partial/a").contains { $0.key == "failed" })
     disk.empty()
-    #expect(try await once().status == .exited(0))
+    try await once().exits(0)
     #expect(try spool.payload("a") == Self.body)
   }
 
@@ -76,11 +76,10 @@ struct DiskSpaceTests {
     try spool.drop("large", url + huge + "max-size: 1M\n")
     try spool.drop("late", url + huge + "expires: 2020-01-01\n")
     try spool.drop("wrong", "url: gopher://x/y\noutput: y\n" + huge)
-    try writeFile(spool.path("files/there"), [1])
+    try spool.write("files/there", [1])
     let sum = hex8(independentCRC32([1]))
     try spool.drop("there", "url: \(server.url("/a"))\noutput: there\nsize: 999999999999\ncrc32: \(sum)\n")
-    let result = try await once()
-    #expect(result.status == .exited(1), "\(result)")
+    try await once().exits(1)
     #expect(spool.names("failed") == ["large", "late", "there", "wrong"] && spool.names("new") == [])
     #expect(try spool.lastFailure("failed/there")["code"] == "output-exists")
   }
@@ -89,7 +88,7 @@ struct DiskSpaceTests {
   @Test func `what is to be replaced needs room`() async throws {
     let server = try server()
     try disk.fill(megabytes: 16)
-    try writeFile(spool.path("files/there"), [1])
+    try spool.write("files/there", [1])
     try spool.drop(
       "a", "url: \(server.url("/a"))\noutput: there\noverwrite: yes\nsize: \(Self.body.count)\ncrc32: 00000000\n")
     let result = try await once()
@@ -101,12 +100,11 @@ struct DiskSpaceTests {
     let server = try server()
     try disk.fill(megabytes: 16)
     try spool.drop("a", "\(server.url("/a"))\n")
-    #expect(try await once().status == .exited(75))
-    #expect(try await spoolrun("hold", "--spool", spool.root, "a").status == .exited(0))
+    try await once().exits(75)
+    try await spoolrun("hold", "--spool", spool.root, "a").exits(0)
     try await runTool(["/bin/sed", "-i", "s,/a$,/small,", spool.path("hold/a")])
-    #expect(try await spoolrun("release", "--spool", spool.root, "a").status == .exited(0))
-    let result = try await once()
-    #expect(result.status == .exited(0), "\(result)")
+    try await spoolrun("release", "--spool", spool.root, "a").exits(0)
+    try await once().exits(0)
     #expect(try spool.payload("small") == [1])
   }
 
@@ -146,8 +144,7 @@ struct DiskSpaceTests {
     #expect(spool.places(of: "a") == ["new/a"])
     disk.empty()
     try await waitUntil("the large one is done") { spool.places(of: "a") == ["done/a"] }
-    worker.send(signal: SIGTERM)
-    let result = try await worker.result()
+    let result = try await worker.stop()
     #expect(result.status == .exited(0) && result.errors.split(separator: " waits-for-room ").count == 2, "\(result)")
   }
 
@@ -172,8 +169,7 @@ struct DiskSpaceTests {
     #expect(spool.places(of: "b") == ["new/b"])
     #expect(unlink(spool.path(try spool.claim(of: "a"))) == 0)
     try await waitUntil("another has the room") { spool.names("done").count == 2 }
-    worker.send(signal: SIGTERM)
-    _ = try await worker.result()
+    try await worker.stop()
     #expect(spool.names("failed") == [] && spool.names("partial").filter { $0.hasSuffix(".part") } == [])
   }
 
@@ -194,7 +190,7 @@ struct DiskSpaceTests {
     #expect(disk.free > 2 << 20, "it is looked at once a MiB")
     #expect(try !spool.lines("partial/a").contains { $0.key == "failed" })
     disk.empty()
-    #expect(try await once().status == .exited(0))
+    try await once().exits(0)
     #expect(try spool.payload("a") == Self.body)
     #expect(server.requests.map { $0.rangeStart != nil } == [false, true])
   }

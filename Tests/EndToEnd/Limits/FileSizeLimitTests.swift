@@ -27,8 +27,7 @@ import Testing
     let spool = try TemporarySpool()
     try spool.drop("large", "url: \(server.url("/large"))\nurl: \(server.url("/mirror"))\n")
     for number in 0..<3 { try spool.drop("\(number)", "url: \(server.url("/small"))\noutput: \(number)\n") }
-    let result = try await spoolrun("--once", "--jobs", "1", spool.root, prefix: limiting)
-    #expect(result.status == .exited(75), "\(result)")
+    try await spoolrun("--once", "--jobs", "1", spool.root, prefix: limiting).exits(75)
     #expect(spool.payloads.sorted() == ["0", "1", "2"])
     let record = try spool.lastFailure("partial/large")
     #expect(record["code"] == "too-large-here" && record["class"] == "temporary", "\(record)")
@@ -38,7 +37,7 @@ import Testing
     let length = spool.length("partial/large.part")
     #expect(length > 0 && length <= limit && record["at"] == "\(length)")
     try spool.makeDue("large")
-    #expect(try await spoolrun("--once", spool.root).status == .exited(0))
+    try await spool.once(exits: 0)
     #expect(try spool.payload("large") == body)
     #expect(server.requests(for: "/large").map(\.rangeStart) == [nil, resumePoint(after: length)])
   }
@@ -47,13 +46,10 @@ import Testing
   @Test func hooksDieOfItAsEver() async throws {
     let server = try server()
     let spool = try TemporarySpool()
-    try #require(mkdir(spool.path("hooks"), 0o700) == 0)
-    let script =
-      "#!/bin/sh\nsh -c 'exec head -c 600000 /dev/zero >\"$SPOOLRUN_SPOOL/big\"'; echo $? >\"$SPOOLRUN_SPOOL/end\"\n"
-    try writeFile(spool.path("hooks/done"), Array(script.utf8))
-    try #require(chmod(spool.path("hooks/done"), 0o700) == 0)
+    try spool.install(
+      "done", "sh -c 'exec head -c 600000 /dev/zero >\"$SPOOLRUN_SPOOL/big\"'; echo $? >\"$SPOOLRUN_SPOOL/end\"")
     try spool.drop("a", "\(server.url("/small"))\n")
-    #expect(try await spoolrun("--once", spool.root, prefix: limiting).status == .exited(0))
+    try await spoolrun("--once", spool.root, prefix: limiting).exits(0)
     #expect(try readFile(spool.path("end")) == Array("\(128 + SIGXFSZ)\n".utf8))
   }
 }

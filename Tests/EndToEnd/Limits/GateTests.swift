@@ -4,84 +4,75 @@ import Testing
 
 /// What keeps jobs from starting: a gate, and room to leave on the disk.
 @Suite struct GateTests {
+  private let server: ScriptedServer
+  private let spool: TemporarySpool
+
+  init() throws { (server, spool) = (try simpleServer(), try TemporarySpool()) }
+
   @Test func aClosedGateStartsNothing() async throws {
-    let server = try simpleServer()
-    let spool = try TemporarySpool()
     try spool.drop("a", "\(server.url("/x"))\n")
     let closed = try await spoolrun("--once", "--gate", "test -e \(spool.path("open"))", spool.root)
     #expect(closed.status == .exited(75) && closed.errors == "", "\(closed)")
     #expect(spool.places(of: "a") == ["new/a"] && server.requests.isEmpty)
-    try writeFile(spool.path("open"), [])
-    #expect(try await spoolrun("--once", "--gate", "test -e \(spool.path("open"))", spool.root).status == .exited(0))
+    try spool.write("open", [])
+    try await spoolrun("--once", "--gate", "test -e \(spool.path("open"))", spool.root).exits(0)
     #expect(spool.places(of: "a") == ["done/a"])
   }
 
   /// Closed would be silence for ever.
   @Test func aGateThatIsNoCommandIsTold() async throws {
-    let spool = try TemporarySpool()
     try spool.drop("a", "http://127.0.0.1:9/x\n")
-    let result = try await spoolrun("--once", "--gate", nowhere, spool.root)
-    #expect(result.status == .exited(75) && result.errors.contains("cannot be run"), "\(result)")
+    try await spoolrun("--once", "--gate", nowhere, spool.root).exits(75, saying: "cannot be run")
     #expect(spool.places(of: "a") == ["new/a"])
   }
 
   /// It is asked when there is something to start, and again until it opens.
   @Test func aGateThatOpensLetsAWatchingWorkerGoOn() async throws {
-    let server = try simpleServer()
-    let spool = try TemporarySpool()
     // It has its answer before it is seen to be asked.
     let gate = "test -e \(spool.path("open")); answer=$?; echo >>\(spool.path("asked")); exit $answer"
     let worker = try startSpoolrun(["-v", "--gate", gate, spool.root])
     try spool.drop("a", "\(server.url("/x"))\n")
     try await waitUntil("it has asked") { fileStatus(spool.path("asked")) != nil }
-    try writeFile(spool.path("open"), [])
+    try spool.write("open", [])
     try await waitUntil("the job is done") { spool.places(of: "a") == ["done/a"] }
     // More often where this test has to wait for the processor.
     #expect(try readFile(spool.path("asked")).count >= 2)
-    worker.send(signal: SIGTERM)
-    let result = try await worker.result()
+    let result = try await worker.stop()
     #expect(result.status == .exited(0) && result.errors.split(separator: " gate-closed ").count == 2, "\(result)")
   }
 
   /// An answer holds for some seconds, and not for good.
   @Test func aGateThatClosesIsHeard() async throws {
-    let server = try simpleServer()
-    let spool = try TemporarySpool()
     let gate = "test ! -e \(spool.path("closed"))"
     let log = spool.path("log")
     let worker = try startSpoolrun(
       ["-v", "--gate", gate, spool.root], prefix: ["/bin/sh", "-c", #"exec "$@" 2>"$0""#, log])
     try spool.drop("first", "\(server.url("/x"))\n")
     try await waitUntil("the job is done") { spool.places(of: "first") == ["done/first"] }
-    try writeFile(spool.path("closed"), [])
+    try spool.write("closed", [])
     let numbers = Counter()
     try await waitUntil("it has asked again, and heard the answer", every: .milliseconds(100)) {
-      if String(decoding: try readFile(log), as: UTF8.self).contains(" gate-closed ") { return true }
+      if try readText(log).contains(" gate-closed ") { return true }
       let number = numbers.next()
       try spool.drop("\(number)", "url: \(server.url("/x"))\noutput: \(number)\n")
       return false
     }
     try spool.drop("last", "url: \(server.url("/x"))\noutput: last\n")
-    worker.send(signal: SIGTERM)
-    #expect(try await worker.result().status == .exited(0))
+    try await worker.stop().exits(0)
     #expect(spool.places(of: "last") == ["new/last"])
   }
 
   /// A gate may take its time: gestures and signals are seen meanwhile.
   @Test func aWorkerThatAsksItsGateCanBeStopped() async throws {
-    let spool = try TemporarySpool()
     let worker = try startSpoolrun(["--gate", "echo $$ >\(spool.path("gate")); exec sleep 600", spool.root])
     try spool.drop("a", "http://127.0.0.1:9/a\n")
     try await waitUntil("it asks") { (try? readFile(spool.path("gate")))?.last == 0x0A }
-    worker.send(signal: SIGTERM)
-    #expect(try await worker.result().status == .exited(0))
-    let gate = try #require(pid_t(String(decoding: try readFile(spool.path("gate")), as: UTF8.self).dropLast()))
+    try await worker.stop().exits(0)
+    let gate = try #require(pid_t(try spool.text("gate").dropLast()))
     #expect(try isProcessGroupGone(gate), "it has ended with the worker")
   }
 
   @Test func roomToLeaveIsLeft() async throws {
-    let server = try simpleServer()
-    let spool = try TemporarySpool()
     try spool.drop("a", "\(server.url("/x"))\n")
     let first = try await spoolrun("--once", "--min-free", "4000T", spool.root)
     #expect(
@@ -89,16 +80,14 @@ import Testing
       "\(first)")
     let result = try await spoolrun("--once", "--min-free", "4000T", spool.root)
     #expect(result.status == .exited(75) && result.errors == "", "told once: \(result)")
-    let told = try await spoolrun("--once", "-v", "--min-free", "4000T", spool.root)
-    #expect(told.status == .exited(75) && told.errors.contains(" disk-short "), "\(told)")
+    try await spoolrun("--once", "-v", "--min-free", "4000T", spool.root).exits(75, saying: " disk-short ")
     #expect(spool.places(of: "a") == ["new/a"] && server.requests.isEmpty)
-    #expect(try await spoolrun("--once", "--min-free", "1", spool.root).status == .exited(0))
+    try await spool.once("--min-free", "1", exits: 0)
   }
 
   /// In a network of its own, whose only link is down and then comes up: long before the job's next attempt is due.
   @Test(.enabled("needs root and a network namespace") { try await Need.networks.isMet() })
   func aNetworkThatReturnsIsUsedAtOnce() async throws {
-    let spool = try TemporarySpool()
     let script = """
       ip link set lo up
       ip link add spool0 type veth peer name spool1
@@ -128,7 +117,6 @@ import Testing
       try await Need.areMet(.networks, .mounts)
     })
   func aHostOutOfReachIsNoMissingNetwork() async throws {
-    let spool = try TemporarySpool()
     let script = """
       ip link set lo up
       ip link add spool0 type veth peer name spool1

@@ -5,6 +5,10 @@ import Testing
 
 /// How many transfers at once, and over how many connections.
 @Suite struct LimitTests {
+  private let spool: TemporarySpool
+
+  init() throws { spool = try TemporarySpool() }
+
   /// Holds every request until the gate opens, and counts.
   private func holding(_ gauge: Gauge, _ gate: Gate) throws -> ScriptedServer {
     try ScriptedServer { _, reply in
@@ -21,7 +25,6 @@ import Testing
     let gate = try Gate()
     let busy = try holding(gauge, gate)
     let other = try simpleServer()
-    let spool = try TemporarySpool()
     for number in 0..<12 { try spool.drop("busy-\(number)", "url: \(busy.url("/x"))\noutput: \(number)\n\(patient)") }
     for number in 0..<3 { try spool.drop("zother-\(number)", "url: \(other.url("/y"))\noutput: y\(number)\n") }
     let worker = try startSpoolrun(["--once", "--jobs", "\(jobs)", "--per-host", "\(perHost)", spool.root])
@@ -29,7 +32,7 @@ import Testing
     try await waitUntil("the busy host's are under way") { gauge.now == held }
     #expect(gauge.most == held && gauge.total == held)
     gate.open()
-    #expect(try await worker.result().status == .exited(0))
+    try await worker.result().exits(0)
     #expect(gauge.most <= held && gauge.total == 12)
   }
 
@@ -44,10 +47,9 @@ import Testing
       if refuses { return try reply.respond("429 Too Many Requests", body: []) }
       try reply.respond("200 OK", body: body)
     }
-    let spool = try TemporarySpool()
     for number in 0..<300 { try spool.drop("\(number)", "\(server.url("/\(number)"))\n") }
     let worker = try startSpoolrun(["--once", "--jobs", "16", spool.root])
-    #expect(try await worker.result().status == .exited(refuses ? 75 : 0))
+    try await worker.result().exits(refuses ? 75 : 0)
     #expect(refuses ? gauge.most <= 4 : gauge.most > 4 && gauge.most <= 16, "\(gauge.most)")
   }
 
@@ -55,7 +57,6 @@ import Testing
     let gauge = Gauge()
     let gate = try Gate()
     let servers = try (0..<5).map { _ in try holding(gauge, gate) }
-    let spool = try TemporarySpool()
     for number in 0..<20 {
       try spool.drop("job-\(number)", "url: \(servers[number % 5].url("/x"))\noutput: \(number)\n\(patient)")
     }
@@ -63,7 +64,7 @@ import Testing
     try await waitUntil("three are under way") { gauge.now == 3 }
     #expect(spool.names("cur").count == 3 && spool.names("new").count == 17)
     gate.open()
-    #expect(try await worker.result().status == .exited(0))
+    try await worker.result().exits(0)
     #expect(gauge.most == 3 && gauge.total == 20)
   }
 
@@ -73,7 +74,6 @@ import Testing
     let gate = try Gate()
     let busy = try holding(gauge, gate)
     let other = try simpleServer()
-    let spool = try TemporarySpool()
     for number in 0..<1000 {
       try spool.drop("busy-\(number)", "url: \(busy.url("/x"))\noutput: \(number)\n\(patient)")
       try setModificationTime(spool.path("new/busy-\(number)"), secondsFromNow: -5000)
@@ -82,24 +82,21 @@ import Testing
     let worker = try startSpoolrun(["--once", spool.root])
     try await waitUntil("the late one is done") { spool.places(of: "late") == ["done/late"] }
     #expect(gauge.most <= 4 && gauge.total <= 4, "while none of the busy host's has ended")
-    worker.send(signal: 15)
-    #expect(try await worker.result().status == .exited(75))
+    try await worker.stop().exits(75)
   }
 
   @Test func connectionsAreReused() async throws {
     let server = try simpleServer()
-    let spool = try TemporarySpool()
     for number in 0..<20 { try spool.drop("job-\(number)", "url: \(server.url("/\(number)-x"))\n") }
-    #expect(try await spoolrun("--once", "--jobs", "1", spool.root).status == .exited(0))
+    try await spool.once("--jobs", "1", exits: 0)
     #expect(server.requests.count == 20)
     #expect(Set(server.requests.map(\.connection)) == [1])
   }
 
   @Test func atMostAsManyConnectionsAsTransfers() async throws {
     let server = try simpleServer()
-    let spool = try TemporarySpool()
     for number in 0..<40 { try spool.drop("job-\(number)", "url: \(server.url("/\(number)-x"))\n") }
-    #expect(try await spoolrun("--once", "--per-host", "3", spool.root).status == .exited(0))
+    try await spool.once("--per-host", "3", exits: 0)
     #expect(Set(server.requests.map(\.connection)).count <= 3)
   }
 }

@@ -13,16 +13,16 @@ import Testing
   }
 
   private func write(_ text: String) throws {
-    try writeFile(scene.spool.path("tmp/defaults"), Array(text.utf8))
+    try scene.spool.write("tmp/defaults", text)
     try scene.spool.move("tmp/defaults", "defaults")
   }
 
-  private var logged: String { get throws { String(decoding: try readFile(log), as: UTF8.self) } }
+  private var logged: String { get throws { try readText(log) } }
 
   /// Waits until the worker has logged `text` so many times.
   private func waitForLog(_ text: String, count: Int = 1) async throws {
     try await waitUntil("the log says \(text)") {
-      String(decoding: try readFile(log), as: UTF8.self).split(separator: text).count > count
+      try readText(log).split(separator: text).count > count
     }
   }
 
@@ -34,8 +34,7 @@ import Testing
       worker.send(signal: SIGKILL)
       throw error
     }
-    worker.send(signal: SIGTERM)
-    _ = try await worker.result()
+    try await worker.stop()
   }
 
   /// 1 MiB at 2k a second would take nine minutes. Without the limit it takes an instant.
@@ -47,7 +46,7 @@ import Testing
       try await waitUntil("it has begun") { (scene.length("a") ?? 0) > 0 }
       // In place, as an editor may do it, or not at all.
       if let text {
-        try writeFile(scene.spool.path("defaults"), Array(text.utf8))
+        try scene.spool.write("defaults", text)
       } else {
         #expect(unlink(scene.spool.path("defaults")) == 0)
       }
@@ -76,8 +75,7 @@ import Testing
     try await waitUntil("it has begun") { (scene.length("a") ?? 0) > 0 }
     try writeFile("\(scene.tools)/there", [])
     try await waitUntil("it is done") { scene.isDone("a") }
-    worker.send(signal: SIGTERM)
-    _ = try await worker.result()
+    try await worker.stop()
   }
 
   @Test func aNewLimitHoldsForARunningTransfer() async throws {
@@ -121,7 +119,7 @@ import Testing
       try reply.respond("401 Unauthorized", ["WWW-Authenticate: Basic realm=\"h\""], body: [])
     }
     try write("attempts: 2\n")
-    try writeFile(scene.spool.path("logins"), Array("machine h.invalid login al1ce password pa55\n".utf8))
+    try scene.spool.write("logins", "machine h.invalid login al1ce password pa55\n")
     #expect(chmod(scene.spool.path("logins"), 0o600) == 0)
     try await withWorker {
       try scene.spool.drop("a", scene.server.url("/a") + "\n")

@@ -3,6 +3,10 @@ import Testing
 
 /// `--max-size` and `max-size:`: nothing larger is fetched, whatever a server or a job says.
 @Suite struct MaxSizeTests {
+  private let spool: TemporarySpool
+
+  init() throws { spool = try TemporarySpool() }
+
   private static let body = (0..<100_000).map { UInt8(truncatingIfNeeded: $0 &* 7 >> 3) }
 
   /// `/told` says the length; `/untold` ends with its last chunk; `/endless` never does.
@@ -39,10 +43,8 @@ import Testing
   @Test(arguments: ["/told", "/untold"])
   func asLargeAsAllowed(path: String) async throws {
     let server = try server()
-    let spool = try TemporarySpool()
     try spool.drop("job", "url: \(server.url(path))\n")
-    let result = try await spoolrun("--once", "--max-size", "\(Self.body.count)", spool.root)
-    #expect(result.status == .exited(0), "\(result)")
+    try await spoolrun("--once", "--max-size", "\(Self.body.count)", spool.root).exits(0)
     #expect(try spool.payload(String(path.dropFirst())) == Self.body)
   }
 
@@ -50,10 +52,9 @@ import Testing
   @Test(arguments: [("/told", "100000"), ("/untold", "at least "), ("/endless", "at least ")], [1, 4])
   func oneByteTooMany(answer: (path: String, found: String), connections: Int) async throws {
     let server = try server()
-    let spool = try TemporarySpool()
     try spool.drop("job", "url: \(server.url(answer.path))\nconnections: \(connections)\n")
-    let result = try await spoolrun("--once", "--max-size", "\(Self.body.count - 1)", spool.root)
-    #expect(result.status == .exited(1) && result.errors.contains("job: too-large: "), "\(result)")
+    try await spoolrun("--once", "--max-size", "\(Self.body.count - 1)", spool.root)
+      .exits(1, saying: "job: too-large: ")
     try expectTooLarge(spool, "job", most: Self.body.count - 1, answer.found)
     if answer.path == "/told" { #expect(try spool.lastFailure("failed/job")["fetched"] == nil) }
   }
@@ -66,17 +67,15 @@ import Testing
   ])
   func theLeastCounts(option: String, job: String, defaults: String, most: Int) async throws {
     let server = try server()
-    let spool = try TemporarySpool()
-    try writeFile(spool.path("defaults"), Array(defaults.utf8))
+    try spool.write("defaults", defaults)
     try spool.drop("job", "url: \(server.url("/told"))\n\(job)")
-    #expect(try await spoolrun("--once", "--max-size", option, spool.root).status == .exited(1))
+    try await spoolrun("--once", "--max-size", option, spool.root).exits(1)
     try expectTooLarge(spool, "job", most: most, "100000")
   }
 
   @Test(arguments: [nil, 5000])
   func aJobThatSaysSoItselfIsNotAskedFor(begun: Int?) async throws {
     let server = try server()
-    let spool = try TemporarySpool()
     let job = "url: \(server.url("/told"))\nsize: 100000\n"
     if let begun {
       try spool.addPartial(
@@ -84,7 +83,7 @@ import Testing
     } else {
       try spool.drop("job", job)
     }
-    #expect(try await spoolrun("--once", "--max-size", "99999", spool.root).status == .exited(1))
+    try await spool.once("--max-size", "99999", exits: 1)
     try expectTooLarge(spool, "job", most: 99_999, "100000")
     #expect(server.requests.isEmpty)
   }
@@ -93,12 +92,10 @@ import Testing
   @Test(arguments: [60_000, 100_000])
   func lessIsAllowedNow(length: Int) async throws {
     let server = try server()
-    let spool = try TemporarySpool()
     try spool.addPartial(
       "job", job: "url: \(server.url("/told"))\n", facts: PartialFacts(size: 100_000, etag: "\"v1\""),
       part: Array(Self.body.prefix(length)))
-    let result = try await spoolrun("--once", "--max-size", "50k", spool.root)
-    #expect(result.status == .exited(1), "\(result)")
+    try await spool.once("--max-size", "50k", exits: 1)
     try expectTooLarge(spool, "job", most: 51_200, "100000")
   }
 
@@ -106,21 +103,18 @@ import Testing
   @Test func anotherMirror() async throws {
     let large = try server()
     let right = try server(Array(Self.body.prefix(1000)))
-    let spool = try TemporarySpool()
     try spool.drop("job", "url: \(large.url("/endless"))\nurl: \(right.url("/told"))\noutput: x\n")
-    let result = try await spoolrun("--once", "--max-size", "50k", spool.root)
-    #expect(result.status == .exited(0), "\(result)")
+    try await spool.once("--max-size", "50k", exits: 0)
     #expect(try spool.payload("x") == Array(Self.body.prefix(1000)))
     #expect(right.requests.map(\.rangeStart) == [nil])
   }
 
   @Test func badValues() async throws {
-    let spool = try TemporarySpool()
     for value in ["0", "x", "-1", "1.5M", "9999999T"] {
-      #expect(try await spoolrun("--once", "--max-size", value, spool.root).exitStatus == 64)
+      try await spoolrun("--once", "--max-size", value, spool.root).exits(64)
       try spool.drop("job\(value)", "url: http://127.0.0.1:9/x\nmax-size: \(value)\n")
     }
-    #expect(try await spoolrun("--once", spool.root).status == .exited(1))
+    try await spool.once(exits: 1)
     for name in spool.names("failed") {
       #expect(try spool.lastFailure("failed/\(name)")["reason"]?.hasPrefix("max-size: must be ") == true)
     }

@@ -5,6 +5,10 @@ import Testing
 
 /// A server that asks for a pause, or cannot be reached, is left alone by all jobs, and costs none of them an attempt.
 @Suite struct RestingServerTests {
+  private let spool: TemporarySpool
+
+  init() throws { spool = try TemporarySpool() }
+
   /// Answers so many requests, and 429 from then on.
   private func server(_ served: Int, retryAfter: String) throws -> ScriptedServer {
     let count = Atomic<Int>(0)
@@ -24,11 +28,9 @@ import Testing
 
   @Test func `the jobs of the server wait, and those of others do not`() async throws {
     let (busy, other) = (try server(5, retryAfter: "600"), try simpleServer())
-    let spool = try TemporarySpool()
     for number in 0..<60 { try spool.drop("busy-\(number)", "\(busy.url("/\(number)"))\n") }
     for number in 0..<20 { try spool.drop("other-\(number)", "\(other.url("/o\(number)"))\n") }
-    let result = try await spoolrun("--once", "-v", spool.root)
-    #expect(result.status == .exited(75), "\(result)")
+    let result = try await spool.once("-v", exits: 75)
     // Those that were under way when the first 429 came.
     #expect(busy.requests.count <= 9, "\(busy.requests.count)")
     #expect(spool.names("done").count == 25 && spool.names("new").count >= 51)
@@ -49,7 +51,6 @@ import Testing
       refused.add(1, ordering: .relaxed)
       try reply.respond("429 Too Many Requests", ["Retry-After: \(2 - time(nil) % 2)"], body: [])
     }
-    let spool = try TemporarySpool()
     for number in 0..<100 { try spool.drop("job-\(number)", "\(server.url("/\(number)"))\nattempts: 1\n") }
     let result = try await spoolrun("--once", spool.root)
     #expect(result.status == .exited(0) && spool.names("done").count == 100, "\(result)")
@@ -61,11 +62,9 @@ import Testing
   @Test func `a server that cannot be reached is tried by few`() async throws {
     let dead = try DeadPort()
     let other = try simpleServer()
-    let spool = try TemporarySpool()
     for number in 0..<50 { try spool.drop("dead-\(number)", "http://127.0.0.1:\(dead.port)/\(number)\nattempts: 1\n") }
     for number in 0..<20 { try spool.drop("other-\(number)", "\(other.url("/o\(number)"))\n") }
-    let result = try await spoolrun("--once", spool.root)
-    #expect(result.status == .exited(75), "\(result)")
+    let result = try await spool.once(exits: 75)
     #expect(spool.names("done").count == 20 && spool.names("failed") == [])
     #expect(spool.names("new").count >= 45, "they were not touched")
     #expect(try lostAttempts(spool) == [])
@@ -83,16 +82,14 @@ import Testing
       try reply.stall(until: gate)
       try reply.send(body[count...])
     }
-    let spool = try TemporarySpool()
     try spool.drop("big", "\(server.url("/big"))\n\(patient)")
     let first = try startSpoolrun([spool.root])
     try await waitUntil("much has come") { fileStatus(spool.path("partial/big.part"))?.st_size == 200_000 }
-    first.send(signal: SIGTERM)
-    _ = try await first.result()
+    try await first.stop()
     let now = try await runTool(["/usr/bin/date", "-u", "+%FT%TZ"]).output.filter { $0 != "\n" }
     mkdir(spool.path("servers"), 0o700)
     let rest = "rests: \(now) failed=\(now) until=\(now) cause=unreachable code=connect failures=1 reason=x"
-    try writeFile(spool.path(file(server)), Array("server: http://127.0.0.1:\(server.port)\n\(rest)\n".utf8))
+    try spool.write(file(server), "server: http://127.0.0.1:\(server.port)\n\(rest)\n")
     let worker = try startSpoolrun([spool.root])
     try await waitUntil("it probes") { server.requests(for: "/big").count == 2 }
     try spool.drop("small", "\(server.url("/small"))\n")
@@ -100,14 +97,12 @@ import Testing
     #expect(server.requests(for: "/big").count == 2, "the probe is under way")
     gate.open()
     try await waitUntil("both are done") { spool.names("done").count == 2 }
-    worker.send(signal: SIGTERM)
-    _ = try await worker.result()
+    try await worker.stop()
   }
 
   /// Its data is complete, so its server is not asked, and has not answered.
   @Test func `a job that makes no request ends no rest`() async throws {
     let dead = try DeadPort()
-    let spool = try TemporarySpool()
     try spool.install("verify", "exit 1")
     let job = "url: http://127.0.0.1:\(dead.port)/a\ncrc32: \(hex8(independentCRC32(payload)))\n"
     try spool.addPartial("job", job: job, facts: PartialFacts(size: payload.count), part: payload)
@@ -115,11 +110,11 @@ import Testing
     mkdir(spool.path("servers"), 0o700)
     let path = spool.path("servers/http-127.0.0.1-\(dead.port)")
     let rest = "rests: \(now) failed=\(now) until=\(now) cause=unreachable code=connect failures=1 reason=x"
-    try writeFile(path, Array("server: http://127.0.0.1:\(dead.port)\n\(rest)\n".utf8))
+    try writeFile(path, "server: http://127.0.0.1:\(dead.port)\n\(rest)\n")
     let result = try await spoolrun("--once", "-v", spool.root)
     #expect(try spool.lastFailure("partial/job")["code"] == "rejected", "\(result)")
     #expect(!result.errors.contains("server-back"), "\(result)")
-    #expect(try String(decoding: readFile(path), as: UTF8.self).contains("rests: "))
+    #expect(try readText(path).contains("rests: "))
   }
 
   /// A job of two mirrors, over several connections, and the server of the first.
@@ -133,7 +128,7 @@ import Testing
       let range = "Content-Range: bytes \(start)-\(end)/\(halfwayBody.count)"
       try reply.respond("206 Partial Content", ["ETag: \"1\"", range], body: halfwayBody[start...end])
     }
-    try writeFile(spool.path("data"), halfwayBody)
+    try spool.write("data", halfwayBody)
     let sum = try await runTool(["/usr/bin/sha256sum", spool.path("data")]).output.prefix { $0 != " " }
     let urls = [other, busy].map { "url: \($0.url("/a"))\n" }.joined()
     try spool.drop("job", "\(urls)connections: 4\nsha256: \(sum)\n")
@@ -143,9 +138,8 @@ import Testing
   /// Not by a job either that has begun elsewhere and has connections for all of its mirrors.
   @Test func `several connections leave out a mirror that rests`() async throws {
     let busy = try server(0, retryAfter: "600")
-    let spool = try TemporarySpool()
     try spool.drop("first", "\(busy.url("/first"))\n")
-    #expect(try await spoolrun("--once", spool.root).status == .exited(75))
+    try await spool.once(exits: 75)
     let other = try await dropForBoth(spool, busy)
     let result = try await spoolrun("--once", "--chunk-size", "50k", spool.root)
     #expect(spool.names("done") == ["job"] && busy.requests.count == 1, "\(result)")
@@ -160,17 +154,15 @@ import Testing
       try reply.respond("429 Too Many Requests", ["Retry-After: 600"], body: [])
       isHeard.open()
     }
-    let spool = try TemporarySpool()
     let other = try await dropForBoth(spool, busy, gate: isHeard)
     let result = try await spoolrun("--once", "-v", "--chunk-size", "50k", spool.root)
     #expect(other.requests.count > 4)
     #expect(spool.names("done") == ["job"] && (1...2).contains(busy.requests.count), "\(result)")
-    #expect(try String(decoding: readFile(spool.path(file(busy))), as: UTF8.self).contains("cause=asked"), "\(result)")
+    #expect(try spool.text(file(busy)).contains("cause=asked"), "\(result)")
   }
 
   @Test func `jobs with another mirror go there`() async throws {
     let (busy, other) = (try server(0, retryAfter: "600"), try simpleServer())
-    let spool = try TemporarySpool()
     for number in 0..<40 {
       try spool.drop("job-\(number)", "url: \(busy.url("/\(number)"))\nurl: \(other.url("/\(number)"))\n")
     }
@@ -187,7 +179,6 @@ import Testing
       if request.target.hasPrefix("/away") { return try reply.respond("302 Found", [target], body: []) }
       try reply.respond("200 OK", ["ETag: \"1\""], body: Array("data".utf8))
     }
-    let spool = try TemporarySpool()
     for number in 0..<20 { try spool.drop("job-\(number)", "\(server.url("/\(number)"))\n") }
     try spool.drop("away", "url: \(server.url("/away"))\nattempts: 1\n")
     let result = try await spoolrun("--once", "-v", spool.root)
@@ -197,15 +188,13 @@ import Testing
     #expect(record["code"] == "connect" && record["burned"] == "no", "\(record)")
     // Several in a row do.
     for number in 0..<20 { try spool.drop("away-\(number)", "\(server.url("/away/x\(number)"))\n") }
-    let rests = try await spoolrun("--once", "-v", spool.root)
-    #expect(rests.status == .exited(75) && rests.errors.contains("server-rests"), "\(rests)")
+    try await spoolrun("--once", "-v", spool.root).exits(75, saying: "server-rests")
     #expect(server.requests.count <= 30 && spool.names("new").count >= 12, "\(server.requests.count)")
   }
 
   /// What another mirror says for good does not end a job whose server only rests.
   @Test func `a job waits for the server that rests`() async throws {
     let (busy, other) = (try server(0, retryAfter: "600"), try simpleServer())
-    let spool = try TemporarySpool()
     for number in 0..<9 {
       try spool.drop("job-\(number)", "url: \(busy.url("/\(number)"))\nurl: \(other.url("/404"))\noutput: \(number)\n")
     }
@@ -216,9 +205,8 @@ import Testing
 
   @Test func `a dead worker's claim is taken over, and waits`() async throws {
     let busy = try server(0, retryAfter: "600")
-    let spool = try TemporarySpool()
     for number in 0..<9 { try spool.drop("job-\(number)", "\(busy.url("/\(number)"))\n") }
-    try writeFile(spool.path("cur/dead:elsewhere.1.00000000"), Array("\(busy.url("/dead"))\n".utf8))
+    try spool.write("cur/dead:elsewhere.1.00000000", "\(busy.url("/dead"))\n")
     try setModificationTime(spool.path("cur/dead:elsewhere.1.00000000"), secondsFromNow: -1000)
     let result = try await spoolrun("--once", spool.root)
     #expect(result.status == .exited(75) && spool.names("cur") == [], "\(result)")
@@ -232,12 +220,11 @@ import Testing
   @Test(arguments: ["touch", "rm", "mv", "longer", "junk", "retry --server", "retry NAME"])
   func `a later run knows that the server rests`(gesture: String) async throws {
     let busy = try server(1, retryAfter: "600")
-    let spool = try TemporarySpool()
     for number in 0..<20 { try spool.drop("job-\(number)", "\(busy.url("/\(number)"))\n") }
-    #expect(try await spoolrun("--once", spool.root).status == .exited(75))
+    try await spool.once(exits: 75)
     let asked = busy.requests.count
     let path = spool.path(file(busy))
-    let text = try String(decoding: readFile(path), as: UTF8.self)
+    let text = try readText(path)
     #expect(text.contains("server: http://127.0.0.1:\(busy.port)\nrests: ") && text.contains("cause=asked"), "\(text)")
     let end = Int(try #require(fileStatus(path)).st_mtim.tv_sec)
     #expect((60...700).contains(end - time(nil)), "its time is the end: \(text)")
@@ -247,46 +234,43 @@ import Testing
     case "touch": try setModificationTime(path, secondsFromNow: -1)
     case "rm": try await runTool(["/usr/bin/rm", path])
     case "mv": try await runTool(["/usr/bin/mv", path, path + "-old"])
-    case "junk": try writeFile(path, Array("junk\n".utf8))
+    case "junk": try writeFile(path, "junk\n")
     case "retry --server":
-      #expect(try await spoolrun("retry", "--spool", spool.root, "--server", "127.0.0.1").status == .exited(0))
+      try await spoolrun("retry", "--spool", spool.root, "--server", "127.0.0.1").exits(0)
     case "retry NAME":
       let name = try #require(spool.names("partial").first)
-      #expect(try await spoolrun("retry", "--spool", spool.root, name).status == .exited(0))
+      try await spoolrun("retry", "--spool", spool.root, name).exits(0)
     default: try setModificationTime(path, secondsFromNow: 100_000)
     }
-    let last = try await spoolrun("--once", spool.root)
-    #expect(last.status == .exited(75), "\(last)")
+    let last = try await spool.once(exits: 75)
     let more = busy.requests.count - asked
     // Those that were made due within a second of the failure ask, too.
     #expect(gesture == "longer" ? more == 0 : (1...8).contains(more), "\(more)")
     #expect((gesture == "mv" || gesture == "junk") == last.errors.contains("no file of a worker"), "\(last)")
-    #expect(try String(decoding: readFile(path), as: UTF8.self).hasPrefix("server: "), "it is there again")
+    #expect(try readText(path).hasPrefix("server: "), "it is there again")
   }
 
   @Test func `a job whose time is over does not wait`() async throws {
     let busy = try server(0, retryAfter: "600")
-    let spool = try TemporarySpool()
     try spool.drop("first", "\(busy.url("/first"))\n")
-    #expect(try await spoolrun("--once", spool.root).status == .exited(75))
+    try await spool.once(exits: 75)
     try spool.drop("late", "url: \(busy.url("/late"))\nexpires: 2001-01-01\n")
-    #expect(try await spoolrun("--once", spool.root).status == .exited(1))
+    try await spool.once(exits: 1)
     #expect(try spool.lastFailure("failed/late")["code"] == "expired" && busy.requests.count == 1)
   }
 
   /// Another host may have a route that this one lacks.
   @Test func `what one host cannot reach says nothing about another`() async throws {
     let dead = try DeadPort()
-    let spool = try TemporarySpool()
     for number in 0..<9 { try spool.drop("job-\(number)", "http://127.0.0.1:\(dead.port)/\(number)\n") }
     for (host, isAsked) in [("a", true), ("a", false), ("b", true)] {
       let result = try await spoolrun("--once", "--host-id", host, spool.root)
       #expect(result.status == .exited(75) && result.errors.isEmpty == !isAsked, "\(host): \(result)")
       let path = spool.path("servers/http-127.0.0.1-\(dead.port)")
-      let text = try String(decoding: readFile(path), as: UTF8.self)
+      let text = try readText(path)
       #expect(text.contains("cause=unreachable") && text.contains(" host=\(host) "), "\(text)")
       // However long this test takes.
-      try writeFile(path, Array(text.replacing(/until=[^ ]+/, with: "until=2099-01-01T00:00:00Z").utf8))
+      try writeFile(path, text.replacing(/until=[^ ]+/, with: "until=2099-01-01T00:00:00Z"))
       try setModificationTime(path, secondsFromNow: 1000)
     }
   }
@@ -298,7 +282,6 @@ import Testing
       if served.withLock({ $0 }) { return try reply.respond("200 OK", ["ETag: \"1\""], body: Array("data".utf8)) }
       try reply.respond("429 Too Many Requests", ["Retry-After: 60"], body: [])
     }
-    let spool = try TemporarySpool()
     let workers = try (0..<2).map { _ in try startSpoolrun([spool.root]) }
     try spool.drop("first", "\(busy.url("/first"))\n")
     try await waitUntil("it rests") { spool.names("servers").count == 1 }
@@ -315,9 +298,8 @@ import Testing
 
   @Test func `status groups what waits by server`() async throws {
     let busy = try server(1, retryAfter: "600")
-    let spool = try TemporarySpool()
     for number in 0..<20 { try spool.drop("job-\(number)", "\(busy.url("/\(number)"))\n") }
-    #expect(try await spoolrun("--once", spool.root).status == .exited(75))
+    try await spool.once(exits: 75)
     let table = try await spoolrun("status", spool.root).output
     let line = table.split(separator: "\n").first { $0.contains(" has rested ") } ?? ""
     #expect(
@@ -335,20 +317,17 @@ import Testing
   @Test func `the server of a job's signature is waited for as long as the job's own`() async throws {
     let server = try ScriptedServer { try $1.respond("200 OK", body: payload) }
     let dead = try DeadPort()
-    let spool = try TemporarySpool()
     let since = try await runTool(["/usr/bin/date", "-u", "-d", "-3 days", "+%FT%TZ"]).output.filter { $0 != "\n" }
-    try writeFile(
-      spool.path("partial/job"),
-      Array(
-        """
-        url: \(server.url("/data"))
-        signature: http://127.0.0.1:\(dead.port)/data.sig
-        patience: 2d
-        failed: \(since) attempt=1 class=temporary code=connect at=0 retry=\(since) burned=no reason=x
+    try spool.write(
+      "partial/job",
+      """
+      url: \(server.url("/data"))
+      signature: http://127.0.0.1:\(dead.port)/data.sig
+      patience: 2d
+      failed: \(since) attempt=1 class=temporary code=connect at=0 retry=\(since) burned=no reason=x
 
-        """.utf8))
-    let result = try await spoolrun("--once", spool.root)
-    #expect(result.status == .exited(1), "\(result)")
+      """)
+    try await spool.once(exits: 1)
     #expect(try spool.lastFailure("failed/job")["code"] == "server-away")
   }
 
@@ -356,7 +335,6 @@ import Testing
   @Test func `a subscription that waits for the server of its signature has ended its check`() async throws {
     let server = try simpleServer(Array("\(String(repeating: "a", count: 64))  x\n".utf8))
     let busy = try self.server(0, retryAfter: "600")
-    let spool = try TemporarySpool()
     try spool.drop("busy", "\(busy.url("/busy"))\n")
     _ = try await spoolrun("--once", spool.root)
     try spool.order("list", "url: \(server.url("/SHA256SUMS"))\nsignature: \(busy.url("/sig"))\nevery: 1h\n")
@@ -373,25 +351,20 @@ import Testing
   @Test(arguments: [("", 0), ("patience: 2d\n", 20)])
   func `a server that is away for too long`(text: String, failed: Int) async throws {
     let dead = try DeadPort()
-    let spool = try TemporarySpool()
-    try writeFile(spool.path("defaults"), Array(text.utf8))
+    try spool.write("defaults", text)
     let since = try await runTool(["/usr/bin/date", "-u", "-d", "-3 days", "+%FT%TZ"]).output.filter { $0 != "\n" }
     let url = "http://127.0.0.1:\(dead.port)"
     for number in 0..<20 {
-      try writeFile(
-        spool.path("partial/job-\(number)"),
-        Array(
-          """
-          url: \(url)/\(number)
-          failed: \(since) attempt=1 class=temporary code=connect at=0 retry=\(since) burned=no reason=x
+      try spool.write(
+        "partial/job-\(number)",
+        """
+        url: \(url)/\(number)
+        failed: \(since) attempt=1 class=temporary code=connect at=0 retry=\(since) burned=no reason=x
 
-          """.utf8))
+        """)
     }
-    mkdir(spool.path("hooks"), 0o700)
-    try writeFile(spool.path("hooks/failed"), Array("#!/bin/sh\necho x >>$SPOOLRUN_SPOOL/told\n".utf8))
-    chmod(spool.path("hooks/failed"), 0o700)
-    let result = try await spoolrun("--once", spool.root)
-    #expect(result.status == .exited(failed > 0 ? 1 : 75), "\(result)")
+    try spool.install("failed", "echo x >>$SPOOLRUN_SPOOL/told")
+    let result = try await spool.once(exits: failed > 0 ? 1 : 75)
     #expect(spool.names("failed").count == failed, "\(result)")
     if failed == 0 { return }
     #expect(try spool.lastFailure("failed/job-7")["code"] == "server-away")

@@ -9,7 +9,7 @@ import Testing
 
   init() throws { spool = try TemporarySpool() }
 
-  private func setDefaults(_ text: String) throws { try writeFile(spool.path("defaults"), Array(text.utf8)) }
+  private func setDefaults(_ text: String) throws { try spool.write("defaults", text) }
 
   /// More than `--per-host` allows, or less.
   @Test(arguments: [("per-host@127.0.0.1: 6\n", 6), ("per-host@127.0.0.1: 2\nper-host: 1\n", 2), ("per-host: 3\n", 3)])
@@ -25,7 +25,7 @@ import Testing
     let other = try startSpoolrun(["--once", spool.root])
     try await waitUntil("as many as may have begun") { gauge.now == most }
     gate.open()
-    for each in [worker, other] { #expect(try await each.result().status == .exited(0)) }
+    for each in [worker, other] { try await each.result().exits(0) }
     #expect(gauge.most == most && gauge.total == 12)
   }
 
@@ -46,10 +46,10 @@ import Testing
       times.withLock { $0.append(.now) }
       try reply.respond("200 OK", ["ETag: \"1\""], body: [1])
     }
-    try writeFile(spool.path("defaults"), Array("pace@127.0.0.1: 2/s\npace: 1/d\n".utf8))
+    try spool.write("defaults", "pace@127.0.0.1: 2/s\npace: 1/d\n")
     for number in 0..<6 { try spool.drop("\(number)", "\(server.url("/\(number)"))\n") }
     let workers = try (0..<2).map { _ in try startSpoolrun(["--once", spool.root]) }
-    for worker in workers { #expect(try await worker.result().status == .exited(0)) }
+    for worker in workers { try await worker.result().exits(0) }
     let found = times.withLock { $0 }
     #expect(found.count == 6 && spool.names("done").count == 6)
     return zip(found.dropFirst(), found).map { min(($0 - $1) / .milliseconds(1), 800) }.reduce(0, +)
@@ -66,8 +66,7 @@ import Testing
     try spool.drop("a", "\(server.url("/a"))\n")
     let worker = try startSpoolrun(["--once", spool.root])
     try await waitUntil("the first answer broke off") { spool.length("partial/a.part") == 1 }
-    worker.send(signal: SIGTERM)
-    #expect(try await worker.result().status == .exited(75))
+    try await worker.stop().exits(75)
     #expect(server.requests.count == 1 && spool.places(of: "a") == ["partial/a"])
   }
 }

@@ -22,16 +22,14 @@ import Testing
 
   @Test func `get fetches each of two URLs that differ in a letter's spelling`() async throws {
     let urls = Self.spellings.map { server.url("/\($0)") }
-    let result = try await start(urls).result()
-    #expect(result.status == .exited(0), "\(result)")
+    try await start(urls).result().exits(0)
     #expect(Set(server.requests.map(\.target)) == Set(Self.encoded))
     for (name, target) in zip(Self.spellings, Self.encoded) { #expect(try bytes(name) == Array(target.utf8)) }
   }
 
   @Test(arguments: [["-o", "d/"], []]) func `a blank at the end of a name is part of it`(options: [String]) async throws
   {
-    let result = try await start(options + [server.url("/x"), server.url("/x%20")]).result()
-    #expect(result.status == .exited(0), "\(result)")
+    try await start(options + [server.url("/x"), server.url("/x%20")]).result().exits(0)
     let directory = options.isEmpty ? "" : "d/"
     #expect(try bytes("\(directory)x") == Array("/x".utf8))
     #expect(try bytes("\(directory)x ") == Array("/x%20".utf8))
@@ -40,29 +38,23 @@ import Testing
   }
 
   @Test func `a list's names keep their blanks`() async throws {
-    try writeFile("\(home.path)/list", Array("\(server.url("/x"))\n\(server.url("/x%20"))\n".utf8))
+    try writeFile("\(home.path)/list", "\(server.url("/x"))\n\(server.url("/x%20"))\n")
     let spool = try TemporarySpool()
-    let added = try await spoolrun("add", "--spool", spool.root, "-o", "d/", "--from", "\(home.path)/list")
-    #expect(added.status == .exited(0), "\(added)")
-    #expect(try await spoolrun("--once", spool.root).status == .exited(0))
+    try await spoolrun("add", "--spool", spool.root, "-o", "d/", "--from", "\(home.path)/list").exits(0)
+    try await spool.once(exits: 0)
     #expect(try spool.payload("d/x") == Array("/x".utf8) && spool.payload("d/x ") == Array("/x%20".utf8))
   }
 
   @Test(arguments: ["url", "header", "resolve"]) func `another spelling is another job`(key: String) async throws {
     let spool = try TemporarySpool()
-    if key == "resolve" {
-      _ = mkdir(spool.path("hooks"), 0o700)
-      try writeFile(spool.path("hooks/resolve"), Array("#!/bin/sh\necho \(server.url("/a"))\n".utf8))
-      _ = chmod(spool.path("hooks/resolve"), 0o700)
-    }
+    if key == "resolve" { try spool.install("resolve", "echo \(server.url("/a"))") }
     for (name, letter) in zip(["a", "b"], Self.spellings) {
       let url = key == "url" ? server.url("/\(letter)") : server.url("/a")
       let line =
         ["header": "url: \(url)\nheader: X-A: \(letter)", "resolve": "resolve: \(letter)"][key] ?? "url: \(url)"
       try spool.drop(name, "\(line)\noutput: o\n")
     }
-    let result = try await spoolrun("--once", spool.root)
-    #expect(result.status == .exited(1), "\(result)")
+    try await spool.once(exits: 1)
     #expect(try spool.lastFailure("failed/b")["code"] == "output-exists")
   }
 
@@ -78,8 +70,7 @@ import Testing
   @Test func `url keeps the output that the old URL gave`() async throws {
     let spool = try TemporarySpool()
     try spool.drop("a", "\(server.url("/\(Self.spellings[0])"))\n")
-    let result = try await spoolrun("url", "--spool", spool.root, "a", server.url("/\(Self.spellings[1])"))
-    #expect(result.status == .exited(0), "\(result)")
+    try await spoolrun("url", "--spool", spool.root, "a", server.url("/\(Self.spellings[1])")).exits(0)
     #expect(try readFile(spool.path("new/a")).contains(Array("output: \(Self.spellings[0])\n".utf8)))
   }
 
@@ -103,7 +94,7 @@ import Testing
   }
 
   @Test func `bytes of Latin-1 in Location are encoded as they are`() async throws {
-    #expect(try await get("-o", "x", server.url("/latin1")).status == .exited(0))
+    try await get("-o", "x", server.url("/latin1")).exits(0)
     #expect(server.requests.map(\.target) == ["/latin1", "/caf%E9"])
   }
 }

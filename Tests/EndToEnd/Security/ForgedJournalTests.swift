@@ -24,7 +24,7 @@ struct ForgedJournalTests {
   /// As another user has written it some time ago.
   private func drop(_ name: String, _ text: String, in directory: String = "new") throws {
     let path = spool.path("\(directory)/\(name)")
-    try writeFile(path, Array(text.utf8))
+    try writeFile(path, text)
     try #require(chown(path, 61_002, 0) == 0 && chmod(path, 0o644) == 0)
     try setModificationTime(path, secondsFromNow: -60)
   }
@@ -35,8 +35,8 @@ struct ForgedJournalTests {
       shown += "\(try await spoolrun(arguments))\n"
     }
     let page = spool.path("page")
-    #expect(try await spoolrun("report", "-o", page, spool.root).status == .exited(0))
-    return shown + String(decoding: try readFile(page), as: UTF8.self)
+    try await spoolrun("report", "-o", page, spool.root).exits(0)
+    return shown + try readText(page)
   }
 
   @Test(arguments: ["new", "hold", "partial", "failed", "cur"])
@@ -53,13 +53,13 @@ struct ForgedJournalTests {
     try drop("a", "\(server.url("/a"))\n\(Self.lines)")
     if wasHeld {
       for gesture in ["hold", "release"] {
-        #expect(try await spoolrun(gesture, "--spool", spool.root, "a").status == .exited(0))
+        try await spoolrun(gesture, "--spool", spool.root, "a").exits(0)
       }
       try setModificationTime(spool.path("new/a"), secondsFromNow: -60)
     }
     let result = try await spoolrun("--once", spool.root)
     #expect(result.status == .exited(0) && spool.payloads == ["a"], "\(result)")
-    let text = String(decoding: try readFile(spool.path("done/a")), as: UTF8.self)
+    let text = try spool.text("done/a")
     #expect(!text.contains("forge") && text.hasPrefix(server.url("/a")) && text.contains("\ndone: "), "\(text)")
     #expect(try await !shown().contains("forge"))
   }
@@ -68,7 +68,7 @@ struct ForgedJournalTests {
   @Test func `a forged publication keeps no other job waiting`() async throws {
     try spool.install("deliver", "exit 0")
     try spool.install("resolve", "exit 1")
-    try writeFile(spool.path("files/victim"), Array("old".utf8))
+    try spool.write("files/victim", "old")
     try drop("a", "resolve: x\noutput: z\nattempts: 1000\n\(Self.lines)")
     _ = try await spoolrun("--once", spool.root)
     #expect(spool.places(of: "a") == ["partial/a"])

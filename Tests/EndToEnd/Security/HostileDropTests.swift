@@ -4,16 +4,19 @@ import Testing
 
 /// Whatever lands in new/: a clear record, the right status, nothing lost, and the good jobs run all the same.
 @Suite struct HostileDropTests {
+  private let server: ScriptedServer
+  private let spool: TemporarySpool
+
+  init() throws { (server, spool) = (try simpleServer(), try TemporarySpool()) }
+
   @Test func aZooOfDrops() async throws {
-    let server = try simpleServer()
-    let spool = try TemporarySpool()
     func new(_ name: String) -> String { spool.path("new/\(name)") }
     #expect(
       mkfifo(new("fifo"), 0o600) == 0 && mknod(new("socket"), S_IFSOCK | 0o600, 0) == 0
         && mkdir(new("directory"), 0o700) == 0)
     #expect(symlink("/etc/passwd", new("symlink")) == 0 && symlink(nowhere, new("dangling")) == 0)
     try writeFile(new("directory/inside"), [1])
-    try writeFile(new("huge"), Array("\(server.url("/x"))\n".utf8))
+    try writeFile(new("huge"), "\(server.url("/x"))\n")
     #expect(truncate(new("huge"), 1 << 30) == 0)
     let url = server.url("/x")
     let texts = [
@@ -26,14 +29,13 @@ import Testing
       "line\nbreak": "\(url)\n", "esc\u{1b}[31m": "\(url)\n", String(repeating: "n", count: 255): "\(url)\n",
       "x.part": "\(url)\n",
     ]
-    for (name, text) in texts { try writeFile(new(name), Array(text.utf8)) }
+    for (name, text) in texts { try writeFile(new(name), text) }
     try spool.drop("good", "url: \(server.url("/good"))\n")
     try spool.drop("good \u{202e}:b", "url: \(server.url("/other"))\n")
-    try writeFile(new(".ignored"), Array("\(url)\n".utf8))
+    try writeFile(new(".ignored"), "\(url)\n")
     let dropped = TestSupport.names(in: spool.path("new")).count
 
-    let result = try await spoolrun("--once", spool.root)
-    #expect(result.status == .exited(1), "\(result)")
+    let result = try await spool.once(exits: 1)
     #expect(spool.names("done").count == 2 && spool.payloads == ["good", "other"])
     #expect(spool.names("new") == [] && spool.names("cur") == [] && spool.names("partial") == [])
     #expect(fileStatus(new(".ignored")) != nil)
@@ -52,23 +54,20 @@ import Testing
     // Besides `huge`, whose record stands behind a gibibyte.
     #expect(codes.count == dropped - 2 - 1, "\(failed)")
     #expect(codes.filter { $0 == "protocol" }.count == 1 && Set(codes) == ["malformed", "protocol"])
-    #expect(try await spoolrun("--once", spool.root).status == .exited(0))
+    try await spool.once(exits: 0)
   }
 
   /// Places that a job may not write to: each is refused for good, nothing outside is touched, and nothing fetched.
   @Test func outputsThatLeadAway() async throws {
-    let server = try simpleServer()
-    let spool = try TemporarySpool()
     let outside = try TemporaryDirectory()
     #expect(
       symlink(outside.path, spool.path("files/out")) == 0
         && symlink("\(outside.path)/x", spool.path("files/final")) == 0)
-    try writeFile(spool.path("files/plain"), [9])
+    try spool.write("files/plain", [9])
     for (name, output) in [("a", "out/x"), ("b", "out/deep/x"), ("c", "final"), ("d", "plain/x"), ("e", "plain")] {
       try spool.drop(name, "url: \(server.url("/x"))\noutput: \(output)\n")
     }
-    let result = try await spoolrun("--once", spool.root)
-    #expect(result.status == .exited(1), "\(result)")
+    try await spool.once(exits: 1)
     for name in ["a", "b", "d"] { #expect(try spool.lastFailure("failed/\(name)")["code"] == "bad-output") }
     for name in ["c", "e"] { #expect(try spool.lastFailure("failed/\(name)")["code"] == "output-exists") }
     #expect(TestSupport.names(in: outside.path) == [] && server.requests.isEmpty)
@@ -77,13 +76,10 @@ import Testing
 
   /// A worker keeps each directory on the way to an output open, and all its jobs share its descriptors.
   @Test func anOutputBelowManyDirectories() async throws {
-    let server = try simpleServer()
-    let spool = try TemporarySpool()
     let way = String(repeating: "d/", count: 1100)
     try spool.drop("deep", "url: \(server.url("/x"))\noutput: \(way)x\n")
     try spool.drop("good", "\(server.url("/good"))\n")
-    let result = try await spoolrun("--once", spool.root, prefix: ["/usr/bin/prlimit", "--nofile=1024"])
-    #expect(result.status == .exited(1), "\(result)")
+    try await spoolrun("--once", spool.root, prefix: ["/usr/bin/prlimit", "--nofile=1024"]).exits(1)
     #expect(spool.names("failed") == ["deep"] && spool.names("done") == ["good"])
     #expect(try spool.lastFailure("failed/deep")["reason"]?.contains("more than 32 parts") == true)
     #expect(spool.payloads == ["good"] && fileStatus(spool.path("files/d")) == nil)
@@ -92,10 +88,9 @@ import Testing
   /// Enough for as many commits as there may be at once, each to an output as deep as it may be.
   @Test(arguments: [("1024:20000", "8664"), ("1024:4096", "4096")])
   func descriptorsForDeepOutputs(limit: String, raised: String) async throws {
-    let spool = try TemporarySpool()
     let worker = try startSpoolrun([spool.root], prefix: ["/usr/bin/prlimit", "--nofile=\(limit)"])
     try await waitUntil("the limit is raised") {
-      let limits = String(decoding: try readFile("/proc/\(worker.processID)/limits"), as: UTF8.self)
+      let limits = try readText("/proc/\(worker.processID)/limits")
       let line = limits.split(separator: "\n").first { $0.hasPrefix("Max open files") } ?? ""
       return line.split(separator: " ").dropFirst(3).first.map { $0 == raised } ?? false
     }
@@ -104,8 +99,6 @@ import Testing
 
   /// A directory where the data of a job should go, or its data set aside: the job says so, and other jobs go on.
   @Test func obstaclesInTheSpool() async throws {
-    let server = try simpleServer()
-    let spool = try TemporarySpool()
     #expect(mkdir(spool.path("failed/a.part"), 0o700) == 0 && mkdir(spool.path("done/b"), 0o700) == 0)
     try spool.drop("a", "\(server.url("/a"))\n")
     try spool.drop("b", "\(server.url("/b"))\n")

@@ -35,7 +35,7 @@ import Testing
     #expect(try await run("root: music\noutput: d/x") == nil)
     #expect(try readFile("\(outside.path)/d/x") == Array("payload\n".utf8) && spool.payloads == [])
     #expect(try spool.lines("done/a").last?["directory"] == outside.path)
-    #expect(try await spoolrun("verify", "--spool", spool.root).status == .exited(0))
+    try await spoolrun("verify", "--spool", spool.root).exits(0)
   }
 
   @Test(arguments: ["root: music", "root: ..", "root: a/b", "root: /tmp", "root: .hidden"])
@@ -85,8 +85,8 @@ import Testing
     try offer(root, as: "music")
     #expect(try await run("root: music") == "bad-output")
     try #require(mkdir(root, 0o700) == 0)
-    #expect(try await spoolrun("retry", "--spool", spool.root, "a").status == .exited(0))
-    #expect(try await spoolrun("--once", spool.root).status == .exited(0))
+    try await spoolrun("retry", "--spool", spool.root, "a").exits(0)
+    try await spool.once(exits: 0)
     #expect(names(in: root) == ["a"])
   }
 }

@@ -14,25 +14,28 @@ import Testing
   }
 
   private func setDefaults(_ text: String) throws {
-    try writeFile(spool.path("tmp/defaults"), Array(text.utf8))
+    try spool.write("tmp/defaults", text)
     try spool.move("tmp/defaults", "defaults")
   }
 
-  @Test(
-    arguments: [
+  @Test func isRefused() async throws {
+    let urls = [
       "http://127.0.0.1:PORT/a", "http://localhost:PORT/a", "http://2130706433:PORT/a", "http://127.1:PORT/a",
       "http://0.0.0.0:PORT/a", "http://[::1]:PORT/a", "http://[::ffff:127.0.0.1]:PORT/a",
       "http://[::ffff:7f00:1]:PORT/a", "http://169.254.169.254/latest/meta-data/a", "http://[fd00:ec2::254]/a",
       "http://10.1.2.3/a", "https://192.168.1.1/a", "ftp://127.0.0.1:PORT/a", "sftp://127.0.0.1:PORT/a",
-    ])
-  func isRefused(url: String) async throws {
-    try spool.drop("a", url.replacing("PORT", with: "\(server.port)") + "\noutput: a\n")
+    ]
+    for (number, url) in urls.enumerated() {
+      try spool.drop("\(number)", url.replacing("PORT", with: "\(server.port)") + "\noutput: \(number)\n")
+    }
     // Without a home directory there are no known hosts, and so no SFTP.
     let result = try await spoolrun(
-      "--once", "--protocols", "http,https,ftp,sftp", spool.root, environment: ["HOME": spool.root])
-    let failure = try spool.lastFailure("failed/a")
-    #expect(result.exitStatus == 1 && failure["code"] == "private-address", "\(result) \(failure)")
-    #expect(failure["class"] == "permanent")
+      "--once", "--protocols", "http,https,ftp,sftp", spool.root, environment: ["HOME": spool.root]
+    ).exits(1)
+    for (number, url) in urls.enumerated() {
+      let failure = try spool.lastFailure("failed/\(number)")
+      #expect(failure["code"] == "private-address" && failure["class"] == "permanent", "\(url): \(result) \(failure)")
+    }
     #expect(server.requests.isEmpty && server.connections == 0)
   }
 
@@ -63,7 +66,7 @@ import Testing
     try await waitUntil("it is done") { spool.places(of: "a") == ["done/a"] }
     try setDefaults("allow-private: no\n")
     try await waitUntil("the new defaults count") {
-      String(decoding: try readFile(spool.path("tmp/log")), as: UTF8.self).contains(" defaults-read")
+      try spool.text("tmp/log").contains(" defaults-read")
     }
     try spool.drop("b", server.url("/b") + "\n")
     try await waitUntil("b has failed") { spool.places(of: "b") == ["failed/b"] }

@@ -50,8 +50,7 @@ import Testing
     try spool.drop("control", job(server.url("/ok"), "header: X: hdr-s3cret\u{1}\n"))
     try spool.drop("glued", "url: http://us3rname:pa55word@h/x header: hdr-s3cret\n")
     try spool.drop("nokey", "http://us3rname:pa55word@h/x?token=t0ken-value\nhttp://us3rname:pa55word@h/y\n")
-    let result = try await startSpoolrun(["--once"] + flags + [spool.root]).result()
-    #expect(result.status == .exited(1), "\(result)")
+    let result = try await startSpoolrun(["--once"] + flags + [spool.root]).result().exits(1)
     #expect(reveals(result.output + result.errors) == [], "\(result)")
     #expect(spool.names("done").sorted() == ["job-ok", "job-redirect"], "\(result)")
     // The job's own text holds them, of course; what the worker wrote does not.
@@ -78,11 +77,8 @@ import Testing
     let spool = try TemporarySpool()
     let look =
       "cat /proc/$PPID/cmdline /proc/$$/cmdline | tr '\\0' '\\n'; env; cat /proc/$PPID/environ | tr '\\0' '\\n'"
-    try #require(mkdir(spool.path("hooks"), 0o700) == 0)
     for hook in ["verify", "done", "failed"] {
-      try writeFile(
-        spool.path("hooks/\(hook)"), Array("#!/bin/sh\n(\(look)) >>'\(spool.root)/seen-\(hook)' 2>/dev/null\n".utf8))
-      try #require(chmod(spool.path("hooks/\(hook)"), 0o700) == 0)
+      try spool.install(hook, "(\(look)) >>'\(spool.root)/seen-\(hook)' 2>/dev/null")
     }
     try spool.drop("good", job(server.url("/good"), "output: good\n"))
     try spool.drop("gone", job(server.url("/404"), "output: gone\n"))
@@ -90,7 +86,7 @@ import Testing
     let result = try await spoolrun("--once", "--gate", gate, spool.root)
     #expect(result.status == .exited(1) && spool.payloads == ["good"], "\(result)")
     for seen in ["verify", "done", "failed", "gate"] {
-      let text = String(decoding: try readFile(spool.path("seen-\(seen)")), as: UTF8.self)
+      let text = try spool.text("seen-\(seen)")
       #expect(text.contains("--once") && text.contains("PATH="), "\(seen) has looked")
       #expect(reveals(text) == [], "\(seen)")
     }
@@ -105,7 +101,7 @@ import Testing
       try spool.drop(name, job(server.url(path), "output: \(name)\n"))
     }
     try spool.drop("bad", job(server.url("/x"), "hdr-s3cret: 1\n").replacing("header: ", with: "haeder: "))
-    #expect(try await spoolrun("--once", spool.root).status == .exited(1))
+    try await spool.once(exits: 1)
     let result = try await startSpoolrun(["status", "--all"] + flags + [spool.root]).result()
     #expect(result.output.contains("http-404") && result.output.contains("malformed"), "\(result)")
     #expect(reveals(result.output + result.errors) == [], "\(result)")

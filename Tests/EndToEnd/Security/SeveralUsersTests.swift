@@ -58,8 +58,8 @@ struct SeveralUsersTests {
       #expect(added.status == .exited(0) && added.output == "\(name)\n", "\(added)")
     }
     for option in ["--new", "--wait"] {
-      let refused = try await scene.start(bob, [program, "add", "--spool", ".", option, server.url("/no")]).result()
-      #expect(refused.status == .exited(64) && refused.errors.contains("that you may read"), "\(refused)")
+      try await scene.start(bob, [program, "add", "--spool", ".", option, server.url("/no")]).result()
+        .exits(64, saying: "that you may read")
     }
     // Neither sees, reads, takes or replaces what the other has dropped, nor what became of it.
     let forbidden = [
@@ -78,8 +78,7 @@ struct SeveralUsersTests {
       #expect(fileStatus(spool.path("done/\(name)")).map { Int($0.st_uid) } == worker)
       #expect((fileStatus(spool.path("done/\(name)"))?.st_mode ?? 0) & 0o777 == 0o600)
     }
-    run.send(signal: SIGTERM)
-    #expect(try await run.result().status == .exited(0))
+    try await run.stop().exits(0)
   }
 
   /// A shell's lines that drop what is no job, or a harmful one.
@@ -117,7 +116,7 @@ struct SeveralUsersTests {
     let scene = try await SharedSpool()
     let (spool, program) = (scene.spool, scene.program)
     let (alice, mallory) = (61_002, 61_666)
-    #expect(try await scene.shell(mallory, Self.harm(server)).status == .exited(0))
+    try await scene.shell(mallory, Self.harm(server)).exits(0)
     // A program that runs, a file that stays locked, and one whose writer never ends.
     let busy = try scene.start(
       mallory, ["/bin/sh", "-c", "cp /bin/sleep new/busy && chmod 777 new/busy && exec new/busy 600"])
@@ -126,8 +125,7 @@ struct SeveralUsersTests {
     try await waitUntil("they hold them") {
       fileStatus(spool.path("new/.held")) != nil && fileStatus(spool.path("new/busy"))?.st_mode == S_IFREG | 0o777
     }
-    #expect(
-      try await scene.shell(alice, "umask 027; echo '\(server.url("/alice"))' >new/alice").status == .exited(0))
+    try await scene.shell(alice, "umask 027; echo '\(server.url("/alice"))' >new/alice").exits(0)
 
     let run = try scene.start(worker, [program, "-v", "--min-free", "1M", "."])
     // The kernel ends a lease that is in somebody's way after 45 s (fcntl(2), lease-break-time): a slow machine sees
@@ -138,12 +136,9 @@ struct SeveralUsersTests {
       done() == ["alice"] && Set(judged).isSubset(of: spool.names("failed"))
     }
     // It goes on, and takes in what comes.
-    #expect(
-      try await scene.shell(alice, "umask 027; echo '\(server.url("/more"))' >new/more").status == .exited(0))
+    try await scene.shell(alice, "umask 027; echo '\(server.url("/more"))' >new/more").exits(0)
     try await waitUntil("another honest one is done") { done() == ["alice", "more"] }
-    run.send(signal: SIGTERM)
-    let result = try await run.result()
-    #expect(result.exitStatus == 1, "\(result)")
+    let result = try await run.stop().exits(1)
     #expect(result.errors.contains(" barred job=directory ") && fileStatus(spool.path("new/directory")) != nil)
     for name in judged + ["directory"] {
       let places = ["failed/\(name)", "failed/\(name).record"].filter {
@@ -166,7 +161,7 @@ struct SeveralUsersTests {
     for (name, owner) in [("theirs", 0), ("own", worker), ("job", 0)] {
       let path = "\(scene.directory.path)/\(name)"
       let text = name == "job" ? "\(server.url("/x"))\n" : "t0p-secret=0123456789\n"
-      try writeFile(path, Array(text.utf8))
+      try writeFile(path, text)
       try #require(chmod(path, 0o666) == 0 && chown(path, uid_t(owner), uid_t(owner)) == 0)
       try #require(link(path, spool.path("new/\(name)")) == 0)
       before[name] = fileStatus(path)
@@ -175,8 +170,7 @@ struct SeveralUsersTests {
     try await waitUntil("all are judged") {
       spool.names("failed") == ["own", "theirs"] && spool.names("done") == ["job"]
     }
-    run.send(signal: SIGTERM)
-    let result = try await run.result()
+    let result = try await run.stop()
     #expect(!result.errors.contains("0123456789"), "\(result)")
     for (name, old) in before {
       let path = "\(scene.directory.path)/\(name)"

@@ -71,8 +71,7 @@ struct SignatureTests {
   func `a file is published only if a key of the spool has signed it`(form: String) async throws {
     try await shell("echo right >good; echo wrong >bad; \(Self.forms[form] ?? "false")")
     for name in ["good", "bad"] { try spool.drop(name, job(name, signedBy: "sig")) }
-    var result = try await spoolrun("-v", "--once", spool.root)
-    #expect(result.status == .exited(75) && result.errors.contains("signed"), "\(result)")
+    var result = try await spoolrun("-v", "--once", spool.root).exits(75, saying: "signed")
     #expect(spool.payloads == ["good"] && spool.places(of: "good") == ["done/good"])
     #expect(try code("partial/bad") == "bad-signature")
     #expect(try readFile(spool.path("failed/bad.part")) == Array("wrong\n".utf8), "set aside, and not resumed")
@@ -193,16 +192,16 @@ struct SignatureTests {
   /// Its digest may be anybody's.
   @Test func `a file that is there already is no signed one`() async throws {
     try await shell("echo right >good; \(Self.forms["gpg"]!)")
-    try writeFile(spool.path("files/good"), Array("right\n".utf8))
+    try spool.write("files/good", "right\n")
     let digest = "crc32: \(hex8(independentCRC32(Array("right\n".utf8))))\n"
     try spool.drop("a", job("good", signedBy: "sig") + digest)
-    #expect(try await spoolrun("--once", spool.root).status == .exited(1))
+    try await spool.once(exits: 1)
     #expect(try code("failed/a") == "output-exists")
   }
 
   private func addSignature(to place: String) throws {
     let text = try readFile(spool.path(place))
-    try writeFile(spool.path(place), Array("signature: \(server.url("/sig"))\n".utf8) + text)
+    try spool.write(place, Array("signature: \(server.url("/sig"))\n".utf8) + text)
   }
 
   private func verified(_ place: String) throws -> JobLine? { try spool.lines(place).last { $0.key == "verified" } }
@@ -212,7 +211,7 @@ struct SignatureTests {
   func `a signature for a job that was done is checked, once`(form: String) async throws {
     try await shell("echo right >good; echo wrong >bad; \(Self.forms[form]!)")
     for name in ["good", "bad"] { try spool.drop(name, "url: \(server.url("/\(name)"))\n") }
-    #expect(try await spoolrun("--once", spool.root).status == .exited(0))
+    try await spool.once(exits: 0)
     for name in ["good", "bad"] {
       try addSignature(to: "done/\(name)")
       try spool.move("done/\(name)", "new/\(name)")
@@ -236,9 +235,9 @@ struct SignatureTests {
     #expect(try verified("done/good")?["signed"] != nil)
     // What was signed is no more there, whatever the job declares now.
     let changed = Array("false\n".utf8)
-    try writeFile(spool.path("files/good"), changed)
+    try spool.write("files/good", changed)
     let digest = Array("crc32: \(hex8(independentCRC32(changed)))\n".utf8)
-    try writeFile(spool.path("new/good"), digest + readFile(spool.path("done/good")))
+    try spool.write("new/good", digest + readFile(spool.path("done/good")))
     try #require(unlink(spool.path("done/good")) == 0)
     result = try await spoolrun("--once", spool.root)
     #expect(try code("failed/good") == "output-exists", "\(result)")
@@ -284,7 +283,7 @@ extension SignatureTests {
   }
 
   @Test func `where a signature is required, only what a signed list names is published`() async throws {
-    try writeFile(spool.path("defaults"), Array("signed: required\n".utf8))
+    try spool.write("defaults", "signed: required\n")
     try await shell("echo 1 >one; echo 2 >two; echo 3 >three; key a never")
     try await signList()
     var result = try await add("SHA256SUMS", signature: "SHA256SUMS.sign")
@@ -296,7 +295,7 @@ extension SignatureTests {
     #expect(try code("failed/three") == "unsigned")
     // What the list says still has to be true.
     try await shell("echo 4 >>one")
-    #expect(try await spoolrun("add", "--spool", spool.root, server.url("/one"), "-o", "x").status == .exited(0))
+    try await spoolrun("add", "--spool", spool.root, server.url("/one"), "-o", "x").exits(0)
     try spool.order("watch", "url: \(server.url("/SHA256SUMS"))\nevery: 1h\n")
     result = try await spoolrun("--once", spool.root)
     #expect(spool.payloads == ["one", "two"], "\(result)")
@@ -314,8 +313,7 @@ extension SignatureTests {
     try await shell("echo 1 >one; echo 2 >two; key a never")
     try await signList()
     try await shell("sed -i s/two/six/ SHA256SUMS")
-    let result = try await add("SHA256SUMS", signature: "SHA256SUMS.sign")
-    #expect(result.status == .exited(1) && result.errors.contains("bad-signature"), "\(result)")
+    try await add("SHA256SUMS", signature: "SHA256SUMS.sign").exits(1, saying: "bad-signature")
     #expect(spool.names("new") == [] && spool.names("tmp") == [])
   }
 
@@ -333,7 +331,7 @@ extension SignatureTests {
       #expect(result.status == .exited(Int32(status)), "\(list): \(result)")
       #expect(spool.names("new") == (status == 0 ? ["one"] : []), "\(list)")
     }
-    let text = String(decoding: try readFile(spool.path("new/one")), as: UTF8.self)
+    let text = try spool.text("new/one")
     #expect(text.contains(/^# signed by [0-9A-F]{40}\n/), "\(text)")
   }
 
@@ -353,7 +351,7 @@ extension SignatureTests {
   }
 
   @Test func `an order takes a list with the signature that fits, and none that is older`() async throws {
-    try writeFile(spool.path("defaults"), Array("signed: required\n".utf8))
+    try spool.write("defaults", "signed: required\n")
     try await shell("echo 1 >one; echo 2 >two; key a never --faked-system-time 20250101T000000")
     try await signList("--faked-system-time 20250301T000000")
     try await shell("cp SHA256SUMS.sign before")
@@ -368,17 +366,17 @@ extension SignatureTests {
     try await shell("echo three >one")
     try await signList("--faked-system-time 20250401T000000")
     try await shell("mv SHA256SUMS.sign after; cp before SHA256SUMS.sign")
-    #expect(try await spoolrun("retry", "--spool", spool.root, "list").status == .exited(0))
+    try await spoolrun("retry", "--spool", spool.root, "list").exits(0)
     result = try await spoolrun("--once", spool.root)
     #expect(try code("standing/list") == "bad-signature", "\(result)")
     try await shell("cp after SHA256SUMS.sign")
-    #expect(try await spoolrun("retry", "--spool", spool.root, "list").status == .exited(0))
+    try await spoolrun("retry", "--spool", spool.root, "list").exits(0)
     result = try await spoolrun("--once", spool.root)
     #expect(try spool.payload("one") == Array("three\n".utf8), "\(result)")
     // An old one again, which is signed as well.
     try await shell("echo fifth >one")
     try await signList("--faked-system-time 20250201T000000")
-    #expect(try await spoolrun("retry", "--spool", spool.root, "list").status == .exited(0))
+    try await spoolrun("retry", "--spool", spool.root, "list").exits(0)
     result = try await spoolrun("--once", spool.root)
     #expect(try code("standing/list") == "rollback" && spool.payload("one") == Array("three\n".utf8), "\(result)")
     #expect(spool.names("tmp") == [])
@@ -393,7 +391,7 @@ extension SignatureTests {
         let text = "url: \(server.url("/list"))\nsignature: \(server.url("/list.asc"))\nevery: 1h\nentries: file\n"
         try spool.order("geo", text)
       } else {
-        #expect(try await spoolrun("retry", "--spool", spool.root, "geo").status == .exited(0))
+        try await spoolrun("retry", "--spool", spool.root, "geo").exits(0)
       }
       return try await spoolrun("--once", spool.root)
     }
@@ -407,7 +405,7 @@ extension SignatureTests {
       #expect(try spool.payload("list") == Array("three\n".utf8), "\(result)")
       let job = try #require(spool.names("partial").first { !$0.hasSuffix(".part") }, "\(result)")
       #expect(try code("partial/\(job)") == "rollback")
-      #expect(try await spoolrun("cancel", "--spool", spool.root, job).status == .exited(0))
+      try await spoolrun("cancel", "--spool", spool.root, job).exits(0)
       for name in spool.names("done") { unlink(spool.path("done/\(name)")) }
     }
     result = try await publish("ninth", "20250501")
@@ -417,13 +415,13 @@ extension SignatureTests {
   /// Who may only drop could write that line as well.
   @Test(.enabled("needs root, to be several users") { try await Need.users.isMet() })
   func `that a list was signed is not believed of another user`() async throws {
-    try writeFile(spool.path("defaults"), Array("signed: required\n".utf8))
+    try spool.write("defaults", "signed: required\n")
     try await shell("echo 1 >one; sha256sum one | cut -c 1-64 >digest")
-    let digest = String(decoding: try readFile("\(directory.path)/digest"), as: UTF8.self)
+    let digest = try readText("\(directory.path)/digest")
     for (name, start) in [("own", "#"), ("forged", "#"), ("marked", "\u{FEFF}#"), ("blank", " #")] {
       let path = spool.path("new/\(name)")
       let place = "url: \(server.url("/one"))\noutput: \(name)\nsha256: \(digest)"
-      try writeFile(path, Array("\(start) signed by me\n\(place)".utf8))
+      try writeFile(path, "\(start) signed by me\n\(place)")
       if name != "own" { try #require(chown(path, 61_002, 0) == 0 && chmod(path, 0o644) == 0) }
       try setModificationTime(path, secondsFromNow: -60)
     }

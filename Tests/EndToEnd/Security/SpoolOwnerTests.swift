@@ -5,6 +5,10 @@ import Testing
 /// Root on another user's spool: `sudo spoolrun`, cron's and systemd's root.
 @Suite(.enabled("needs root, to be several users") { try await Need.users.isMet() })
 struct SpoolOwnerTests {
+  private let server: ScriptedServer
+
+  init() throws { server = try simpleServer() }
+
   /// A user without an account.
   private static let owner = 61_001
 
@@ -27,7 +31,6 @@ struct SpoolOwnerTests {
   }
 
   @Test func `root's commands leave nothing of root's`() async throws {
-    let server = try simpleServer()
     let scene = try await Foreign()
     let spool = scene.spool
     func command(_ arguments: String...) async throws -> CommandResult {
@@ -37,30 +40,28 @@ struct SpoolOwnerTests {
     }
     #expect(try await command("add", server.url("/a")).output == "a\n")
     #expect(fileStatus(spool.path("new/a")).map { Int($0.st_gid) } == Self.owner)
-    for gesture in ["hold", "release"] { #expect(try await command(gesture, "a").status == .exited(0)) }
+    for gesture in ["hold", "release"] { try await command(gesture, "a").exits(0) }
     #expect(try await command("add", server.url("/404")).output == "404\n")
-    #expect(try await command("--once").status == .exited(1))
+    try await command("--once").exits(1)
     #expect(spool.places(of: "a") == ["done/a"] && spool.payloads == ["a"])
-    #expect(try await command("retry", "404").status == .exited(0))
-    #expect(try await command("cancel", "--all").status == .exited(0))
-    #expect(try await command("clean").status == .exited(0))
-    #expect(try await command("init", spool.root).status == .exited(0))
-    #expect(try await command("verify").status == .exited(0))
-    #expect(try await command("status").status == .exited(0))
+    try await command("retry", "404").exits(0)
+    try await command("cancel", "--all").exits(0)
+    try await command("clean").exits(0)
+    try await command("init", spool.root).exits(0)
+    try await command("verify").exits(0)
+    try await command("status").exits(0)
   }
 
   @Test func `the worker and its hooks have none of root's rights`() async throws {
-    let server = try simpleServer()
     let scene = try await Foreign()
     let spool = scene.spool
     try #require(mkdir(spool.path("hooks"), 0o755) == 0)
-    try writeFile(spool.path("hooks/done"), Array("#!/bin/sh\nid -u; id -g; id -G; echo $HOME\n".utf8))
+    try spool.write("hooks/done", "#!/bin/sh\nid -u; id -g; id -G; echo $HOME\n")
     try #require(chmod(spool.path("hooks/done"), 0o755) == 0)
     try #require(chown(spool.path("hooks/done"), uid_t(Self.owner), gid_t(Self.owner)) == 0)
     try spool.drop("a", server.url("/a") + "\n")
     try #require(chown(spool.path("new/a"), uid_t(Self.owner), gid_t(Self.owner)) == 0)
-    let result = try await spoolrun("--once", "-v", spool.root)
-    #expect(result.status == .exited(0), "\(result)")
+    let result = try await spool.once("-v", exits: 0)
     let said = result.errors.split(separator: "\n").filter { $0.contains("hook-output") }.map {
       $0.split(separator: " ").last ?? ""
     }
@@ -72,8 +73,7 @@ struct SpoolOwnerTests {
   @Test func `a spool that its owner cannot reach is refused`() async throws {
     let scene = try await Foreign()
     try #require(chmod(scene.directory.path, 0o700) == 0)
-    let result = try await spoolrun("--once", scene.spool.root)
-    #expect(result.status == .exited(66) && result.errors.contains("as user \(Self.owner), its owner"), "\(result)")
+    try await spoolrun("--once", scene.spool.root).exits(66, saying: "as user \(Self.owner), its owner")
   }
 
   // MARK: what is opened
@@ -90,18 +90,16 @@ struct SpoolOwnerTests {
     let spool = scene.spool.root
     try await runTool(["/bin/chmod", "-R", "777", spool])
     for arguments in [["--once", spool], ["hold", "--spool", spool, "--all"], ["clean", spool]] {
-      let result = try await asUser(61_002, arguments)
-      #expect(result.status == .exited(66), "\(result)")
+      let result = try await asUser(61_002, arguments).exits(66)
       #expect(result.errors.contains("belongs to user 61001, and this is user 61002"), "\(result)")
     }
-    #expect(try await asUser(61_002, ["add", "--spool", spool, "http://h/a"]).status == .exited(0))
-    #expect(try await asUser(61_002, ["status", spool]).status == .exited(0))
+    try await asUser(61_002, ["add", "--spool", spool, "http://h/a"]).exits(0)
+    try await asUser(61_002, ["status", spool]).exits(0)
     #expect(scene.spool.names("new") == ["a"])
   }
 
   /// Whoever owns the directory around it can put another spool in its place.
   @Test func `root's worker does not go on with a user's spool`() async throws {
-    let server = try simpleServer()
     let directory = try TemporaryDirectory()
     let (home, safe) = ("\(directory.path)/home", "\(directory.path)/safe")
     try #require(mkdir(home, 0o755) == 0 && mkdir(safe, 0o700) == 0)
@@ -116,15 +114,13 @@ struct SpoolOwnerTests {
     try other.drop("b", "\(server.url("/b"))\n")
     try await runTool(["/bin/chown", "-R", "61001:61001", other.root])
     try #require(rename(spool.root, "\(home)/old") == 0 && rename(other.root, spool.root) == 0)
-    let result = try await worker.result()
-    #expect(result.status == .exited(74) && result.errors.contains("of user 61001 and not of user 0"), "\(result)")
+    try await worker.result().exits(74, saying: "of user 61001 and not of user 0")
     #expect(names(in: safe) == [] && spool.names("new") == ["b"])
   }
 
   /// The user could lead it to any directory of root's.
   @Test(arguments: ["-d", "files"])
   func `root's worker follows no link of a user to another output root`(way: String) async throws {
-    let server = try simpleServer()
     let directory = try TemporaryDirectory()
     let (home, safe) = ("\(directory.path)/home", "\(directory.path)/safe")
     try #require(mkdir(home, 0o755) == 0 && mkdir(safe, 0o700) == 0 && mkdir("\(home)/out", 0o755) == 0)
@@ -142,16 +138,14 @@ struct SpoolOwnerTests {
     try #require(rename("\(home)/out", "\(home)/old") == 0 && symlink(safe, "\(home)/out") == 0)
     try spool.drop("b", "\(server.url("/b"))\n")
     try await waitUntil("it waits") {
-      String(decoding: try readFile(log), as: UTF8.self).contains("that another user can replace") || worker.isFinished
+      try readText(log).contains("that another user can replace") || worker.isFinished
     }
-    worker.send(signal: SIGTERM)
-    _ = try await worker.result()
+    try await worker.stop()
     #expect(names(in: safe) == [] && spool.names("new") == ["b"])
   }
 
   /// As with `sudo -E`, which keeps HOME.
   @Test func `root's get makes nothing of root's in a user's home`() async throws {
-    let server = try simpleServer()
     let home = try TemporaryDirectory()
     let here = "\(home.path)/here"
     try #require(mkdir(here, 0o755) == 0 && chown(here, 61_001, 61_001) == 0 && chown(home.path, 61_001, 61_001) == 0)
@@ -166,7 +160,6 @@ struct SpoolOwnerTests {
 
   /// By the directory that is open: its name leads to another one whenever the user wants.
   @Test func `a hook in a spool that lies in a user's directory runs by the open directory`() async throws {
-    let server = try simpleServer()
     let directory = try TemporaryDirectory()
     try #require(chown(directory.path, 61_001, 61_001) == 0)
     let spool = try TemporarySpool(in: directory.path)
@@ -178,7 +171,7 @@ struct SpoolOwnerTests {
 
   @Test func `root's own spool stays root's`() async throws {
     let spool = try TemporarySpool()
-    #expect(try await spoolrun("add", "--spool", spool.root, "http://h/a").status == .exited(0))
+    try await spoolrun("add", "--spool", spool.root, "http://h/a").exits(0)
     #expect(fileStatus(spool.path("new/a"))?.st_uid == 0)
   }
 }

@@ -6,9 +6,7 @@ import Testing
 @Suite struct FrozenWorkerTests {
   private func expectTakenOver(_ worker: RunningCommand) async throws -> CommandResult {
     worker.send(signal: SIGCONT)
-    worker.send(signal: SIGTERM)
-    let result = try await worker.result()
-    #expect(result.status == .exited(0), "\(result)")
+    let result = try await worker.stop().exits(0)
     #expect(result.errors.contains(" taken-over job=a at="), "\(result)")
     for event in [" done ", " held ", " cancelled ", " failed ", " parked "] {
       #expect(!result.errors.contains(event), "\(result)")
@@ -17,13 +15,8 @@ import Testing
   }
 
   @Test func itsJobGoesOnElsewhereInNewFiles() async throws {
-    let gate = try Gate()
-    let server = try halfwayServer(halfwayBody, gate: gate)
-    let spool = try TemporarySpool()
-    try spool.drop("a", "\(server.url("/a"))\n\(patient)")
-    let frozen = try startSpoolrun(["--lease", "5s", "-v", spool.root])
-    defer { frozen.send(signal: SIGKILL) }
-    try await waitUntil("half of it is there") { spool.length("partial/a.part") == halfwayBody.count / 2 }
+    let (spool, server, frozen, gate) = try await startHalfway("", ["--lease", "5s", "-v"])
+    defer { withExtendedLifetime(server) { frozen.send(signal: SIGKILL) } }
     frozen.send(signal: SIGSTOP)
     let data = try #require(fileStatus(spool.path("partial/a.part"))).st_ino
     gate.open()
@@ -41,9 +34,7 @@ import Testing
     #expect(try spool.lines("done/a").filter { $0.key == "done" }.count == 1)
     for state in ["cur", "partial", "tmp", "failed"] { #expect(spool.names(state) == [], "\(state)") }
     #expect(try spool.lines("done/a").filter { $0["former"] == "frozen" }.count == 1)
-    other.send(signal: SIGTERM)
-    let result = try await other.result()
-    #expect(result.status == .exited(0))
+    let result = try await other.stop().exits(0)
     #expect(!result.errors.contains(" suspected "), "it has not died: \(result)")
   }
 
@@ -70,11 +61,10 @@ import Testing
   @Test(arguments: [true, false])
   func itsSuccessorsSuccessorHasNewDataAsWell(isNamed: Bool) async throws {
     let (spool, server, worker, gate) = try await startHalfway()
-    worker.send(signal: SIGKILL)
-    _ = try await worker.result()
+    try await worker.stop(SIGKILL)
     gate.open()
     if !isNamed {
-      try writeFile(spool.path("tmp/data"), [])
+      try spool.write("tmp/data", [])
       try spool.move("tmp/data", "partial/a.part")
     }
     let data = open(spool.path("partial/a.part"), O_RDWR | O_CLOEXEC)
@@ -94,10 +84,7 @@ import Testing
     let server = try simpleServer()
     let spool = try TemporarySpool()
     // The first worker is stopped by its hook, and goes on where the hook ends.
-    let hook = "#!/bin/sh\nmkdir '\(spool.root)/tmp/once' 2>/dev/null || exit 0\nkill -STOP $PPID\n"
-    try #require(mkdir(spool.path("hooks"), 0o700) == 0)
-    try writeFile(spool.path("hooks/verify"), Array(hook.utf8))
-    try #require(chmod(spool.path("hooks/verify"), 0o700) == 0)
+    try spool.install("verify", "mkdir '\(spool.root)/tmp/once' 2>/dev/null || exit 0\nkill -STOP $PPID")
     try spool.drop("a", "\(server.url("/a"))\noverwrite: yes\n")
     let frozen = try startSpoolrun(["--lease", "5s", "-v", spool.root])
     defer { frozen.send(signal: SIGKILL) }
@@ -110,7 +97,6 @@ import Testing
     _ = try await expectTakenOver(frozen)
     #expect(try #require(fileStatus(spool.path("files/a"))).st_ino == published)
     #expect(try readFile(spool.path("done/a")) == receipt)
-    other.send(signal: SIGTERM)
-    #expect(try await other.result().status == .exited(0))
+    try await other.stop().exits(0)
   }
 }

@@ -15,12 +15,12 @@ import Testing
     var leased: [Int32] = []
     defer { for file in leased { close(file) } }
     for path in ["new/m", "hold/h", "failed/m.failed", "failed/n"] {
-      try writeFile(spool.path(path), Array("http://localhost:1/\(path)\n".utf8))
+      try spool.write(path, "http://localhost:1/\(path)\n")
       let file = open(spool.path(path), O_RDWR | O_CLOEXEC)
       try #require(file >= 0 && fcntl(file, Self.setLease, F_WRLCK) == 0)
       leased.append(file)
     }
-    for name in ["a", "z"] { try writeFile(spool.path("hold/\(name)"), Array("http://localhost:1/\(name)\n".utf8)) }
+    for name in ["a", "z"] { try spool.write("hold/\(name)", "http://localhost:1/\(name)\n") }
 
     // The kernel ends a lease 45 s after the first open that it has kept waiting.
     func leaseAnew() throws {

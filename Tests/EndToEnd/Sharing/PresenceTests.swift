@@ -35,8 +35,7 @@ import Testing
       "\(text)")
     let reason = "waits for the gate: --gate: exit status 1: closed for today"
     #expect(text.contains("\n  a ") && text.contains(reason), "\(text)")
-    worker.send(signal: SIGTERM)
-    _ = try await worker.result()
+    try await worker.stop()
     #expect(spool.names("workers") == [])
     #expect(try await spoolrun("status", spool.root).output.contains("no worker runs"))
   }
@@ -66,8 +65,7 @@ import Testing
     try await waitUntil("it is there again") { fileStatus(file).map { $0.st_ino != inode } ?? false }
     gate.open()
     try await waitUntil("the job is done") { spool.places(of: "a") == ["done/a"] }
-    worker.send(signal: SIGTERM)
-    #expect(try await worker.result().errors == "")
+    #expect(try await worker.stop().errors == "")
   }
 
   @Test func theDeadAreSwept() async throws {
@@ -75,8 +73,7 @@ import Testing
     let worker = try startSpoolrun(["--lease", "5s", spool.root])
     try await waitUntil("it is there") { spool.names("workers").count == 1 }
     let dead = spool.names("workers")
-    worker.send(signal: SIGKILL)
-    _ = try await worker.result()
+    try await worker.stop(SIGKILL)
     #expect(try await workers(spool).first?["state"] as? String == "silent")
     let other = try startSpoolrun([spool.root])
     defer { other.send(signal: SIGKILL) }
@@ -90,13 +87,11 @@ import Testing
     let server = try simpleServer()
     let spool = try TemporarySpool()
     _ = rmdir(spool.path("workers"))
-    try writeFile(spool.path("workers"), [])
+    try spool.write("workers", [])
     try spool.drop("a", "\(server.url("/a"))\n")
     let worker = try startSpoolrun(["-v", spool.root])
     defer { worker.send(signal: SIGKILL) }
     try await waitUntil("the job is done") { spool.places(of: "a") == ["done/a"] }
-    worker.send(signal: SIGTERM)
-    let result = try await worker.result()
-    #expect(result.status == .exited(0) && result.errors.contains(" no-presence reason="), "\(result)")
+    try await worker.stop().exits(0, saying: " no-presence reason=")
   }
 }

@@ -4,9 +4,12 @@ import Testing
 
 /// Several workers on one spool: overlapping cron lines are normal.
 @Suite struct SharingTests {
+  private let spool: TemporarySpool
+
+  init() throws { spool = try TemporarySpool() }
+
   @Test func twoHundredJobsNoneTwice() async throws {
     let server = try simpleServer()
-    let spool = try TemporarySpool()
     for number in 0..<200 { try spool.drop("job-\(number)", "url: \(server.url("/\(number)-x"))\n") }
     let workers = try (0..<5).map { _ in try startSpoolrun(["--once", spool.root]) }
     for worker in workers {
@@ -26,7 +29,6 @@ import Testing
     let limits = ["--jobs", "2"]
     let gate = try Gate()
     let server = try halfwayServer(halfwayBody, gate: gate)
-    let spool = try TemporarySpool()
     for number in 0..<20 { try spool.drop("\(number)", "\(server.url("/\(number)"))\n\(patient)") }
     let worker = try startSpoolrun(["--once"] + limits + [spool.root])
     defer { worker.send(signal: SIGKILL) }
@@ -36,7 +38,7 @@ import Testing
     try await waitUntil("the other has begun two as well") { server.requests.count == 4 }
     #expect(spool.names("cur").count == 4 && spool.names("new").count == 16)
     gate.open()
-    for each in [worker, other] { #expect(try await each.result().status == .exited(0)) }
+    for each in [worker, other] { try await each.result().exits(0) }
     #expect(spool.names("done").count == 20 && server.requests.count == 20)
   }
 
@@ -49,12 +51,12 @@ import Testing
     for _ in 0..<3 {
       // Whatever time a run takes, the lease has not ended.
       try setModificationTime(spool.path(claim), secondsFromNow: 0)
-      #expect(try await spoolrun("--once", spool.root).status == .exited(0))
+      try await spool.once(exits: 0)
     }
     #expect(spool.places(of: "a") == [claim] && server.requests.count == 1)
     worker.send(signal: SIGCONT)
     gate.open()
-    #expect(try await worker.result().status == .exited(0))
+    try await worker.result().exits(0)
     #expect(spool.places(of: "a") == ["done/a"] && server.requests.count == 1)
     #expect(try spool.payload("a") == halfwayBody)
   }
@@ -62,19 +64,14 @@ import Testing
   /// The kernel closes the files of a killed worker one by one. Its successor may have the claim while the dead
   /// worker's lock on the data remains: it waits, instead of taking another name and fetching everything again.
   @Test func theDataOfADyingWorkerIsWaitedFor() async throws {
-    var plays = 1
-    while try await !isWaitedFor(within: .seconds(4)) {
-      plays += 1
-      try #require(plays < 10)
-    }
+    try await replay { try await isWaitedFor(within: .seconds(4)) }
   }
 
   /// - Parameter most: below the 5 s for which a successor waits.
   /// - Returns: false, without a judgement, if the machine stood still for longer.
   private func isWaitedFor(within most: Duration) async throws -> Bool {
     let (spool, server, worker, gate) = try await startHalfway()
-    worker.send(signal: SIGKILL)
-    _ = try await worker.result()
+    try await worker.stop(SIGKILL)
     gate.open()
     let lock = open(spool.path("partial/a.part"), O_RDWR | O_CLOEXEC)
     try #require(lock >= 0)
@@ -91,7 +88,7 @@ import Testing
     }
     try #require(flock(lock, LOCK_UN) == 0)
     let isInTime = ContinuousClock.now - began < most
-    #expect(try await successor.result().status == .exited(0))
+    try await successor.result().exits(0)
     #expect(spool.places(of: "a") == ["done/a"])
     #expect(try spool.payload("a") == halfwayBody)
     guard isInTime else { return false }
@@ -103,26 +100,24 @@ import Testing
   @Test func leaseSignalsAreIgnored() async throws {
     let gate = try Gate()
     let server = try halfwayServer(halfwayBody, gate: gate)
-    let spool = try TemporarySpool()
     try spool.drop("a", "\(server.url("/a"))\n\(patient)")
     let worker = try startSpoolrun(["--once", spool.root])
     try await waitUntil("it is under way") { server.requests.count == 1 }
     worker.send(signal: SIGIO)
     worker.send(signal: SIGPIPE)
     gate.open()
-    #expect(try await worker.result().status == .exited(0))
+    try await worker.result().exits(0)
   }
 
   /// Of another host only what has been silent for the lease.
   @Test func anotherHostsClaim() async throws {
     let server = try simpleServer()
-    let spool = try TemporarySpool()
     for (name, age) in [("fresh", 0), ("old", -3600)] {
       let claim = spool.path("cur/\(name):elsewhere.1.0000000a")
-      try writeFile(claim, Array("\(server.url("/\(name)"))\n".utf8))
+      try writeFile(claim, "\(server.url("/\(name)"))\n")
       try setModificationTime(claim, secondsFromNow: age)
     }
-    #expect(try await spoolrun("--once", spool.root).status == .exited(0))
+    try await spool.once(exits: 0)
     #expect(spool.places(of: "fresh") == ["cur/fresh:elsewhere.1.0000000a"])
     #expect(spool.places(of: "old") == ["done/old"])
   }
@@ -130,21 +125,18 @@ import Testing
   /// It is looked at when its lease ends, and not with the next scan.
   @Test func anotherHostsClaimWhenItsLeaseEnds() async throws {
     let server = try simpleServer()
-    let spool = try TemporarySpool()
     // Before its last sign of life.
     let began = ContinuousClock.now
-    try writeFile(spool.path("tmp/a"), Array("\(server.url("/a"))\n".utf8))
+    try spool.write("tmp/a", "\(server.url("/a"))\n")
     try spool.move("tmp/a", "cur/a:elsewhere.1.0000000a")
     let worker = try startSpoolrun(["--lease", "5s", "--rescan", "1h", spool.root])
     defer { worker.send(signal: SIGKILL) }
     try await waitUntil("it is taken over") { spool.places(of: "a") == ["done/a"] }
     #expect(ContinuousClock.now - began > .seconds(3))
-    #expect(String(decoding: try readFile(spool.path("lease")), as: UTF8.self) == "5\n")
-    let other = try await spoolrun("--once", "--lease", "1m", spool.root)
-    #expect(other.exitStatus == 78 && other.errors.contains("a lease of 5 s"), "\(other)")
-    #expect(try await spoolrun("--once", spool.root).exitStatus == 0)
-    worker.send(signal: SIGTERM)
-    _ = try await worker.result()
+    #expect(try spool.text("lease") == "5\n")
+    try await spoolrun("--once", "--lease", "1m", spool.root).exits(78, saying: "a lease of 5 s")
+    try await spool.once(exits: 0)
+    try await worker.stop()
   }
 
   /// A worker that slept past its lease, on a file system whose locks other hosts don't see: its successor has the
@@ -170,19 +162,14 @@ import Testing
 
   /// The same before the successor has written a line: it finds the journal and the data as they were.
   @Test func theReturningWorkerSaysThatItWasTakenOver() async throws {
-    let gate = try Gate()
-    let server = try halfwayServer(halfwayBody, gate: gate)
-    let spool = try TemporarySpool()
-    try spool.drop("a", "\(server.url("/a"))\n\(patient)")
-    let worker = try startSpoolrun(["--once", "-v", spool.root])
-    try await waitUntil("half of it is there") { spool.length("partial/a.part") == halfwayBody.count / 2 }
+    let (_, server, worker, _) = try await startHalfway(in: spool, ["--once", "-v"])
+    defer { withExtendedLifetime(server) {} }
     worker.send(signal: SIGSTOP)
     let taken = "cur/a:elsewhere.1.0000000a"
     try spool.move(try spool.claim(of: "a"), taken)
     let journal = try readFile(spool.path(taken))
     worker.send(signal: SIGCONT)
-    let result = try await worker.result()
-    #expect(result.status == .exited(0), "\(result)")
+    let result = try await worker.result().exits(0)
     #expect(result.errors.contains(" taken-over job=a at="), "\(result)")
     #expect(!result.errors.contains(" held ") && !result.errors.contains(" cancelled "), "\(result)")
     #expect(try readFile(spool.path(taken)) == journal)
@@ -194,7 +181,6 @@ import Testing
     let gate = try Gate()
     let server = try halfwayServer(halfwayBody, gate: gate)
     let other = try simpleServer()
-    let spool = try TemporarySpool()
     try spool.drop("a", "\(server.url("/a"))\n\(patient)")
     let worker = try startSpoolrun(["--once", spool.root])
     try await waitUntil("it is under way") { server.requests.count == 1 }
@@ -203,12 +189,12 @@ import Testing
     #expect(write(writer, text, text.count) == text.count)
     try spool.drop("b", "\(other.url("/b"))\n")
     gate.open()
-    #expect(try await worker.result().status == .exited(0))
+    try await worker.result().exits(0)
     #expect(spool.places(of: "b") == ["done/b"])
     #expect(spool.places(of: "half") == ["new/half"] && other.requests(for: "/half").isEmpty)
     // So that no process which another test starts has it any more.
     whileNothingStarts { _ = close(writer) }
-    #expect(try await spoolrun("--once", spool.root).status == .exited(0))
+    try await spool.once(exits: 0)
     #expect(spool.places(of: "half") == ["done/half"])
   }
 }

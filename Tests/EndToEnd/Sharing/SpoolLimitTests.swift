@@ -5,6 +5,10 @@ import Testing
 
 /// Limits hold for all workers of a spool together: runs from cron may overlap.
 @Suite struct SpoolLimitTests {
+  private let spool: TemporarySpool
+
+  init() throws { spool = try TemporarySpool() }
+
   @Test(.timeLimit(.minutes(30))) func fourRunsAtOnce() async throws {
     let (files, size, rate) = (24, 100_000, 500_000.0)
     let gauge = Gauge()
@@ -13,13 +17,12 @@ import Testing
       gauge.hold { usleep(50_000) }
       try reply.respond("200 OK", body: body)
     }
-    let spool = try TemporarySpool()
     for number in 0..<files { try spool.drop("\(number)", server.url("/\(number)") + "\n") }
     let began = ContinuousClock.now
     let workers = try (0..<4).map { _ in
       try startSpoolrun(["--once", "--per-host", "4", "--limit-rate", "500k", spool.root])
     }
-    for worker in workers { #expect(try await worker.result().status == .exited(0)) }
+    for worker in workers { try await worker.result().exits(0) }
     let seconds = (ContinuousClock.now - began) / .seconds(1)
     #expect(spool.names("done").count == files && gauge.total == files)
     #expect(gauge.most <= 4)
@@ -37,7 +40,6 @@ import Testing
   @Test func theSlotsOfAKilledWorkerAreFree() async throws {
     let gate = try Gate()
     let (busy, idle) = (try holding(gate), try simpleServer())
-    let spool = try TemporarySpool()
     for number in 0..<6 { try spool.drop("\(number)", "\(busy.url("/\(number)"))\n\(patient)") }
     let first = try startSpoolrun(["--once", "--per-host", "2", spool.root])
     try await waitUntil("the first worker has both slots") { busy.requests.count == 2 }
@@ -47,12 +49,11 @@ import Testing
     // It has looked at all jobs then, and claims none of the busy server.
     try await waitUntil("the second one runs what it may") { spool.places(of: "z") == ["done/z"] }
     #expect(busy.requests.count == 2 && spool.names("cur").count == 2)
-    first.send(signal: SIGKILL)
-    _ = try await first.result()
+    try await first.stop(SIGKILL)
     // The lowest limit was that of the first worker.
     try await waitUntil("the second one has the slots") { busy.requests.count == 6 }
     gate.open()
-    #expect(try await second.result().status == .exited(0))
+    try await second.result().exits(0)
     #expect(spool.names("done").count == 7)
   }
 
@@ -80,7 +81,7 @@ import Testing
     let second = try startSpoolrun(["--once", "-v", "--per-host", "4", spool.root])
     try await waitUntil("the second worker runs") { spool.names("workers").count == 2 }
     gate.open()
-    #expect(try await first.result().status == .exited(0))
+    try await first.result().exits(0)
     let result = try await second.result()
     #expect(result.status == .exited(0) && spool.names("done").count == 600)
     return result.errors.split(separator: "\n").count { $0.contains(" started ") }
@@ -90,7 +91,6 @@ import Testing
   @Test func theSlotsOfAStoppedWorker() async throws {
     let gate = try Gate()
     let busy = try holding(gate)
-    let spool = try TemporarySpool()
     for number in 0..<2 { try spool.drop("\(number)", "\(busy.url("/\(number)"))\n\(patient)") }
     let options = ["--once", "--lease", "5s", "--per-host", "1", spool.root]
     let first = try startSpoolrun(options)
@@ -98,18 +98,16 @@ import Testing
     try await waitUntil("the first worker has the slot") { busy.requests.count == 1 }
     first.send(signal: SIGSTOP)
     gate.open()
-    #expect(try await spoolrun(options).status == .exited(0))
+    try await spoolrun(options).exits(0)
     #expect(busy.requests.count >= 2)
   }
 
   /// A spool where the directory cannot be made goes on as one of version 0.2.
   @Test func withoutSharedSlots() async throws {
     let server = try simpleServer()
-    let spool = try TemporarySpool()
-    try writeFile(spool.path("servers"), [])
+    try spool.write("servers", [])
     try spool.drop("a", "\(server.url("/a"))\n")
-    let result = try await spoolrun("--once", "-v", spool.root)
-    #expect(result.status == .exited(0) && result.errors.contains(" own-limits reason="), "\(result)")
+    try await spoolrun("--once", "-v", spool.root).exits(0, saying: " own-limits reason=")
     #expect(spool.names("done") == ["a"])
   }
 }

@@ -5,6 +5,10 @@ import Testing
 
 /// Jobs in whose attempts workers died.
 @Suite struct SuspicionTests {
+  private let spool: TemporarySpool
+
+  init() throws { spool = try TemporarySpool() }
+
   /// A claim of workers that are dead, each of which began with the job.
   private func leave(_ job: String, _ text: String, deaths: Int, in spool: TemporarySpool, age: Int = 0) throws {
     let host = try hostName()
@@ -12,22 +16,15 @@ import Testing
       "started: 2026-11-21T03:00:00Z attempt=1 worker=\(host).\($0).0000000a boot=b mirror=1 url=http://127.0.0.1/\n"
     }
     let path = spool.path("cur/\(job):\(host).\(deaths).0000000a")
-    try writeFile(path, Array((text + starts.joined()).utf8))
+    try writeFile(path, text + starts.joined())
     try setModificationTime(path, secondsFromNow: -age)
-  }
-
-  private func install(_ script: String, in spool: TemporarySpool) throws {
-    try #require(mkdir(spool.path("hooks"), 0o700) == 0)
-    try writeFile(spool.path("hooks/verify"), Array("#!/bin/sh\n\(script)\n".utf8))
-    try #require(chmod(spool.path("hooks/verify"), 0o700) == 0)
   }
 
   /// The oldest of all, so that each worker would take it first. The others are done all the same, and it comes to an
   /// end.
   @Test func aJobThatKillsEachWorkerIsGivenUp() async throws {
     let server = try simpleServer()
-    let spool = try TemporarySpool()
-    try install("test \"$SPOOLRUN_JOB\" != killer || kill -9 $PPID", in: spool)
+    try spool.install("verify", "test \"$SPOOLRUN_JOB\" != killer || kill -9 $PPID")
     try spool.drop("killer", "url: \(server.url("/killer"))\noutput: killer\nattempts: 4\n")
     try setModificationTime(spool.path("new/killer"), secondsFromNow: -1000)
     for number in 0..<6 { try spool.drop("\(number)", "url: \(server.url("/x"))\noutput: \(number)\n") }
@@ -37,8 +34,7 @@ import Testing
       // moment on when they have fewer deaths than it.
       if round == 4 { #expect(spool.payloads.count == 6) }
     }
-    let result = try await spoolrun("--once", spool.root)
-    #expect(result.status == .exited(1) && result.errors.contains("kills-worker"), "\(result)")
+    try await spoolrun("--once", spool.root).exits(1, saying: "kills-worker")
     let record = try spool.lastFailure("failed/killer")
     #expect(record["code"] == "kills-worker" && record["class"] == "permanent")
     #expect(record["reason"]?.hasPrefix("4 workers in a row died") == true, "\(record)")
@@ -46,7 +42,7 @@ import Testing
     #expect(spool.length("partial/killer.part") == 8)
     try spool.move("hooks/verify", "hooks/gone")
     try spool.move("failed/killer", "new/killer")
-    #expect(try await spoolrun("--once", spool.root).status == .exited(0))
+    try await spool.once(exits: 0)
     // Nothing says that the answers before each death ended well.
     #expect(server.requests(for: "/killer").count == 5 && spool.payloads.count == 7)
   }
@@ -54,11 +50,10 @@ import Testing
   /// A power cut is a death as well, of all that ran.
   @Test func fewDeathsNeverGiveAJobUp() async throws {
     let server = try simpleServer()
-    let spool = try TemporarySpool()
     try leave("a", "\(server.url("/a"))\nattempts: 1\n", deaths: 2, in: spool)
-    #expect(try await spoolrun("--once", spool.root).status == .exited(0))
+    try await spool.once(exits: 0)
     try leave("b", "\(server.url("/b"))\nattempts: 1\n", deaths: 3, in: spool)
-    #expect(try await spoolrun("--once", spool.root).status == .exited(1))
+    try await spool.once(exits: 1)
     #expect(spool.payloads == ["a"])
   }
 
@@ -67,7 +62,6 @@ import Testing
     let gate = try Gate()
     let running = Mutex<Set<String>>([])
     let besides = Mutex<[Set<String>]>([])
-    let spool = try TemporarySpool()
     let server = try ScriptedServer { request, reply in
       let all = running.withLock { running in
         running.insert(request.target)
@@ -95,8 +89,7 @@ import Testing
     try await waitUntil("another runs") { running.withLock { $0 == ["/a", "/b", "/c"] } }
     gate.open()
     try await waitUntil("all are done") { spool.names("done").count == 5 }
-    worker.send(signal: SIGTERM)
-    #expect(try await worker.result().status == .exited(0))
+    try await worker.stop().exits(0)
     #expect(besides.withLock { $0 } == [])
     #expect(server.requests.map(\.target).suffix(2) == ["/suspect", "/late"])
   }
@@ -109,14 +102,12 @@ import Testing
       try gauge.hold { if !gate.isOpen { try reply.stall(until: gate) } }
       try reply.respond("200 OK", body: [1])
     }
-    let spool = try TemporarySpool()
     try leave("suspect", "\(server.url("/suspect"))\n\(patient)", deaths: 1, in: spool, age: 1000)
     for name in ["a", "b"] { try spool.drop(name, "\(server.url("/\(name)"))\n\(patient)") }
     let worker = try startSpoolrun(["--once", "-v", spool.root])
     try await waitUntil("all run") { gauge.now == 3 }
     gate.open()
-    let result = try await worker.result()
-    #expect(result.status == .exited(0), "\(result)")
+    let result = try await worker.result().exits(0)
     let starts = result.errors.split(separator: "\n").filter { $0.contains(" started ") }
     #expect(starts.count == 3 && starts.last?.contains("job=suspect") == true, "\(result)")
   }
@@ -132,7 +123,6 @@ import Testing
       if request.target == "/suspect" { try reply.stall(until: gate) }
       try reply.respond("200 OK", body: [1])
     }
-    let spool = try TemporarySpool()
     try leave("suspect", "\(server.url("/suspect"))\n\(patient)", deaths: 2, in: spool)
     let worker = try rig(spool, "probation=500", "watch=yes")
     try await waitUntil("it runs") { server.requests.count == 1 }
@@ -140,9 +130,7 @@ import Testing
     try await waitUntil("another is done beside it") { spool.payloads == ["a"] }
     gate.open()
     try await waitUntil("it is done") { spool.places(of: "suspect") == ["done/suspect"] }
-    worker.send(signal: SIGTERM)
-    let result = try await worker.result()
-    #expect(result.status == .exited(0), "\(result)")
+    try await worker.stop().exits(0)
     #expect(try spool.lines("done/suspect").map(\.key).suffix(4) == ["cleared", "response", "verified", "done"])
   }
 
@@ -170,8 +158,7 @@ import Testing
     }
     try leave("suspect", "\(server.url("/suspect"))\n", deaths: deaths, in: spool, age: 1000)
     for number in 1...2 { try spool.drop("\(number)", "\(server.url("/\(number)"))\n") }
-    let result = try await rig(spool, "probation=\(probation)", "jobs=1").result()
-    #expect(result.status == .exited(0), "\(result)")
+    try await rig(spool, "probation=\(probation)", "jobs=1").result().exits(0)
     let targets = server.requests.map(\.target)
     let index = try #require(targets.firstIndex(of: "/suspect"))
     #expect(targets.count < most, "it came after \(index) of \(targets.count)")

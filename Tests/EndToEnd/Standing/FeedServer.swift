@@ -80,14 +80,18 @@ extension TemporarySpool {
     if fileStatus(path("standing")) == nil {
       guard mkdir(path("standing"), 0o700) == 0 else { throw TestSupportError("mkdir standing") }
     }
-    try writeFile(path("tmp/\(name)"), Array(lines.utf8))
+    try writeFile(path("tmp/\(name)"), lines)
     // Before the move: a worker may have it right after.
     try setModificationTime(path("tmp/\(name)"), secondsFromNow: -60)
     try move("tmp/\(name)", "standing/\(name)")
   }
 
-  func makeOrderDue(_ name: String) throws { try setModificationTime(path("standing/\(name)"), secondsFromNow: -60) }
+  /// A standing order `pod` of a list that a server of its own has.
+  func subscribe(to list: String, _ lines: String) throws -> FeedServer {
+    let server = try FeedServer(list)
+    try order("pod", "url: \(server.url("/list"))\n\(lines)")
+    return server
+  }
 
-  /// Runs what is due.
-  func once() async throws -> CommandResult { try await spoolrun("--once", root) }
+  func makeOrderDue(_ name: String) throws { try setModificationTime(path("standing/\(name)"), secondsFromNow: -60) }
 }

@@ -75,7 +75,7 @@ import Testing
 
   /// Bytes that the process has had in memory at most.
   private func peak(_ process: pid_t) throws -> Int {
-    let status = String(decoding: try readFile("/proc/\(process)/status"), as: UTF8.self)
+    let status = try readText("/proc/\(process)/status")
     let line = try #require(status.split(separator: "\n").first { $0.hasPrefix("VmHWM:") })
     return try #require(Int(line.split(separator: " ")[1])) << 10
   }
@@ -115,8 +115,7 @@ import Testing
     // machine the next check may be due by now.
     #expect(sent.total < 150 * server.requests(for: "/list").count)
     #expect(["tmp", "partial", "new", "cur", "failed"].allSatisfy { spool.names($0) == [] })
-    worker.send(signal: SIGTERM)
-    #expect(try await worker.result().status == .exited(75), "the order waits")
+    #expect(try await worker.stop().status == .exited(75), "the order waits")
   }
 
   private func feed(_ items: [(id: Int, url: String, day: Int?)]) -> String {
@@ -138,7 +137,7 @@ import Testing
     ] {
       if let list { server.put(list) }
       try spool.makeOrderDue("pod")
-      #expect(try await spool.once().status == .exited(0))
+      try await spool.once(exits: 0)
       #expect(server.media.sorted() == media)
     }
   }
@@ -147,7 +146,7 @@ import Testing
     let server = try FeedServer(feed([(1, "/1", 3), (2, "/2", 9), (3, "/3", 1), (4, "/4", 7), (5, "/5", 9)]))
     let spool = try TemporarySpool()
     try spool.order("pod", "url: \(server.url("/list"))\nevery: 6h\nfirst: 3\n")
-    #expect(try await spoolrun("--once", "-j", "1", spool.root).status == .exited(0))
+    try await spool.once("-j", "1", exits: 0)
     #expect(Set(server.media) == ["/4", "/2", "/5"], "\(server.media)")
   }
 }

@@ -70,10 +70,10 @@ import Testing
     try order("entries: file\nkeep: 2\n")
     try await publish("one", "two")
     for name in spool.names("done") {
-      let receipt = String(decoding: try readFile(spool.path("done/\(name)")), as: UTF8.self)
+      let receipt = try spool.text("done/\(name)")
       let later = receipt.replacing(/\ndone: 20\d\d/, with: "\ndone: 2099")
       try #require(later != receipt)
-      try writeFile(spool.path("done/\(name)"), Array(later.utf8))
+      try spool.write("done/\(name)", later)
     }
     try await publish("three")
     #expect(try contents() == ["two", "three", "three"] && spool.names("done").count == 2)
@@ -153,7 +153,7 @@ import Testing
     try order("entries: file\nkeep: 2\n")
     try await publish("one", "two")
     let path = try oldest()
-    try writeFile(path, Array("ONE".utf8))
+    try writeFile(path, "ONE")
     var result = try await publish("three")
     #expect(result.errors.contains("not-removed") && result.errors.contains("changed since"), "\(result)")
     #expect(try readFile(path) == Array("ONE".utf8) && spool.names("done").count == 2)
@@ -214,7 +214,7 @@ import Testing
     #expect(try readFile(path) == Array("one".utf8), "it is kept current")
     unlink(path)
     try await nextSecond()
-    try writeFile(path, Array("mine".utf8))
+    try writeFile(path, "mine")
     try await check()
     #expect(try contents() == ["one", "mine"])
     try await publish("two")
@@ -242,7 +242,7 @@ import Testing
     try order("entries: file\nkeep: 2\n")
     try await publish("one", "two")
     for name in spool.names("done") { try setModificationTime(spool.path("done/\(name)"), secondsFromNow: -9000) }
-    #expect(try await spoolrun("clean", "--archive", "1h", spool.root).status == .exited(0))
+    try await spoolrun("clean", "--archive", "1h", spool.root).exits(0)
     #expect(spool.names("done") == ["archive"])
     try await publish("three")
     #expect(try contents() == ["two", "three", "three"] && spool.names("done").count == 2)
@@ -256,10 +256,10 @@ import Testing
       server.put(text)
       try await nextSecond()
       try spool.makeOrderDue("geo")
-      #expect(try await spoolrun("--once", "--directory", other.path, spool.root).status == .exited(0))
+      try await spoolrun("--once", "--directory", other.path, spool.root).exits(0)
     }
     let contents = try filesBelow(other.path).map {
-      String(decoding: try readFile("\(other.path)/\($0)"), as: UTF8.self)
+      try readText("\(other.path)/\($0)")
     }
     #expect(contents.sorted() == ["three", "three", "two"] && spool.names("done").count == 2)
     try await sound()
@@ -269,16 +269,15 @@ import Testing
     let result = try await spoolrun(
       "subscribe", "--spool", spool.root, "--keep", "3", "--name", "x", server.url("/list"))
     #expect(result.status == .exited(0), "\(result)")
-    #expect(String(decoding: try readFile(spool.path("standing/x")), as: UTF8.self).contains("\nkeep: 3\n"))
-    let none = try await spoolrun("subscribe", "--spool", spool.root, "--keep", "0", server.url("/y"))
-    #expect(none.status == .exited(64), "\(none)")
+    #expect(try spool.text("standing/x").contains("\nkeep: 3\n"))
+    try await spoolrun("subscribe", "--spool", spool.root, "--keep", "0", server.url("/y")).exits(64)
   }
 }
 
 extension TemporarySpool {
   /// Changes the text of a standing order as an editor does.
   fileprivate func setOrder(_ name: String, _ change: (String) -> String) throws {
-    let text = String(decoding: try readFile(path("standing/\(name)")), as: UTF8.self)
-    try writeFile(path("standing/\(name)"), Array(change(text).utf8))
+    let text = try readText(path("standing/\(name)"))
+    try writeFile(path("standing/\(name)"), change(text))
   }
 }

@@ -4,59 +4,57 @@ import Testing
 
 /// Entries that a standing order must not lose, nor fetch twice.
 @Suite struct LostEntryTests {
+  private let spool: TemporarySpool
+
+  init() throws { spool = try TemporarySpool() }
+
   private func feed(_ items: (id: String, url: String)...) -> String {
     let items = items.map { "<item><guid>\($0.id)</guid><enclosure url=\"\($0.url)\"/></item>" }
     return "<rss><channel>\(items.joined())</channel></rss>\n"
   }
 
-  private func check(_ spool: TemporarySpool) async throws -> CommandResult {
+  private func check() async throws -> CommandResult {
     try spool.makeOrderDue("pod")
     return try await spool.once()
   }
 
   @Test func `entries that cannot be fetched are told once, and fetched when they can be`() async throws {
-    let server = try FeedServer(feed(("1", "http://127.0.0.1:99999/1"), ("2", "/2")))
-    let spool = try TemporarySpool()
-    try spool.order("pod", "url: \(server.url("/list"))\nevery: 6h\nfirst: all\n")
-    var result = try await check(spool)
+    let server = try spool.subscribe(
+      to: feed(("1", "http://127.0.0.1:99999/1"), ("2", "/2")), "every: 6h\nfirst: all\n")
+    var result = try await check()
     #expect(result.errors.contains("pod: its list has 1 problem: `http://127.0.0.1:99999/1`: port"), "\(result)")
     let status = try await spoolrun("status", spool.root).output
     #expect(status.contains("(2 entries)") && status.contains("; 1 problem: "), "\(status)")
     #expect(try await spoolrun("status", spool.root, "--json").output.contains("\"problems\":1"))
     #expect(try await spoolrun("status", "--spool", spool.root, "pod").output.contains("; 1 problem: "))
     server.put(feed(("3", "/3"), ("1", "http://127.0.0.1:99999/1"), ("2", "/2")))
-    result = try await check(spool)
+    result = try await check()
     #expect(result.errors == "" && spool.payloads == ["2", "3"], "\(result)")
     server.put(feed(("1", "/1"), ("2", "/2")))
-    result = try await check(spool)
+    result = try await check()
     #expect(result.errors == "" && spool.payloads == ["1", "2", "3"], "\(result)")
   }
 
   @Test func `a feed without enclosures is told`() async throws {
     let server = try FeedServer("<rss><channel><item><guid>1</guid></item></channel></rss>\n")
-    let spool = try TemporarySpool()
     try spool.order("pod", "url: \(server.url("/list"))\nevery: 6h\n")
-    let result = try await check(spool)
-    #expect(result.status == .exited(0) && result.errors.contains("none of its 1 items has an enclosure"), "\(result)")
+    try await check().exits(0, saying: "none of its 1 items has an enclosure")
   }
 
   @Test func `a failed episode is fetched from the link that the feed has now`() async throws {
     let server = try FeedServer(feed(("1", "/old"), ("2", "/gone")))
     server.breakMedia(["/old", "/gone"])
-    let spool = try TemporarySpool()
     try spool.order("pod", "url: \(server.url("/list"))\nevery: 6h\nfirst: all\nattempts: 1\n")
-    #expect(try await check(spool).status == .exited(1))
+    try await check().exits(1)
     let failed = spool.names("failed")
     #expect(failed.count == 2)
     // Of a cancelled one, too.
-    let gone = try #require(
-      failed.first { try String(decoding: readFile(spool.path("failed/\($0)")), as: UTF8.self).contains("/gone") })
-    #expect(try await spoolrun("cancel", "--spool", spool.root, gone).status == .exited(0))
+    let gone = try #require(failed.first { try spool.text("failed/\($0)").contains("/gone") })
+    try await spoolrun("cancel", "--spool", spool.root, gone).exits(0)
     server.put(feed(("3", "/3"), ("1", "/old"), ("2", "/gone")))
-    #expect(try await check(spool).status == .exited(0) && spool.payloads == ["3"])
+    #expect(try await check().status == .exited(0) && spool.payloads == ["3"])
     server.put(feed(("1", "/new"), ("2", "/here")))
-    let result = try await check(spool)
-    #expect(result.status == .exited(0), "\(result)")
+    try await check().exits(0)
     #expect(Set(server.media.suffix(2)) == ["/new", "/here"] && server.media.count == 5)
     #expect(spool.names("failed") == [] && spool.names("done").count == 3)
     // The output of the first link stays, as after the command `url`.
@@ -64,20 +62,18 @@ import Testing
   }
 
   @Test func `an entry whose receipt is removed before the next check is not fetched again`() async throws {
-    let server = try FeedServer(feed(("1", "/1"), ("2", "/2")))
-    let spool = try TemporarySpool()
-    try spool.order("pod", "url: \(server.url("/list"))\nevery: 6h\nfirst: all\n")
-    _ = try await check(spool)
+    let server = try spool.subscribe(to: feed(("1", "/1"), ("2", "/2")), "every: 6h\nfirst: all\n")
+    _ = try await check()
     func clean() async throws -> Int {
       for name in spool.names("done") { try setModificationTime(spool.path("done/\(name)"), secondsFromNow: -60) }
-      #expect(try await spoolrun("clean", "--keep-done", "1s", spool.root).status == .exited(0))
+      try await spoolrun("clean", "--keep-done", "1s", spool.root).exits(0)
       return spool.names("done").count
     }
     #expect(try await clean() == 2, "the check has to see them")
     // One leaves the list for a while.
     for list in [feed(("1", "/new/1")), feed(("1", "/new/1"), ("2", "/new/2"))] {
       server.put(list)
-      #expect(try await check(spool).status == .exited(0) && server.media.count == 2)
+      #expect(try await check().status == .exited(0) && server.media.count == 2)
       #expect(try await clean() == 0)
     }
   }
@@ -85,17 +81,16 @@ import Testing
   @Test func `an old entry that is done late goes, and is not fetched again`() async throws {
     let server = try FeedServer(feed(("2", "/2"), ("1", "/1")))
     server.breakMedia(["/2"])
-    let spool = try TemporarySpool()
     try spool.order("pod", "url: \(server.url("/list"))\nevery: 6h\nfirst: all\nkeep: 1\n")
-    _ = try await check(spool)
+    _ = try await check()
     server.put(feed(("3", "/3"), ("2", "/2"), ("1", "/1")))
-    _ = try await check(spool)
+    _ = try await check()
     server.breakMedia([])
     for name in spool.names("partial") { try spool.makeDue(name) }
     let result = try await spool.once()
     #expect(result.status == .exited(0) && spool.payloads.sorted() == ["2", "3"], "\(result)")
     server.put(feed(("3", "/3"), ("2", "/new"), ("1", "/1")))
-    #expect(try await check(spool).status == .exited(0) && !server.media.contains("/new"))
+    #expect(try await check().status == .exited(0) && !server.media.contains("/new"))
     #expect(spool.names("done").count == 1 && spool.payloads == ["3"])
   }
 
@@ -104,11 +99,10 @@ import Testing
     async throws
   {
     let server = try FeedServer(feed(("1", "/1"), ("2", "/2")))
-    let spool = try TemporarySpool()
     for (path, list) in [("/list", feed(("1", "/1"), ("2", "/2"))), (path, feed(("1", "/new/3"), ("2", "/new/4")))] {
       server.put(list)
       try spool.order("pod", "url: \(server.url(path))\nevery: 6h\nfirst: all\n")
-      #expect(try await check(spool).status == .exited(0))
+      try await check().exits(0)
     }
     #expect(server.media.count == count && spool.names("done").count == count, "\(spool.names("done"))")
   }
@@ -125,7 +119,6 @@ import Testing
       default: try reply.respond("200 OK", body: Array(request.target.utf8))
       }
     }
-    let spool = try TemporarySpool()
     for name in ["feed", "sums.sfv"] { try spool.order(name, "url: \(server.url("/new/\(name)"))\nevery: 6h\n") }
     let result = try await spool.once()
     #expect(result.status == .exited(0) && spool.payloads == ["a", "b"], "\(result)")
@@ -133,46 +126,39 @@ import Testing
   }
 
   @Test func `an archive whose entries have new identities is not fetched again`() async throws {
-    let server = try FeedServer(feed(("1", "/1"), ("2", "/2")))
-    let spool = try TemporarySpool()
-    try spool.order("pod", "url: \(server.url("/list"))\nevery: 6h\nfirst: all\noutput: p/\n")
-    _ = try await check(spool)
+    let server = try spool.subscribe(to: feed(("1", "/1"), ("2", "/2")), "every: 6h\nfirst: all\noutput: p/\n")
+    _ = try await check()
     // Another size: it is not the same file any more.
-    try writeFile(spool.path("files/p/2"), Array("changed".utf8))
+    try spool.write("files/p/2", "changed")
     server.put(feed(("x1", "/1"), ("x2", "/2"), ("x3", "/d/1")))
-    let result = try await check(spool)
+    let result = try await check()
     #expect(result.status == .exited(0) && server.media.sorted() == ["/1", "/2", "/2", "/d/1"], "\(result)")
     #expect(spool.payloads.count == 4)
     server.put(feed(("y1", "/1")))
-    #expect(try await check(spool).status == .exited(0) && server.media.count == 4)
+    #expect(try await check().status == .exited(0) && server.media.count == 4)
   }
 
   /// As in a feed that has its last episode only.
   @Test func `another query is another file, unless the entry is older than the one that is there`() async throws {
-    let server = try FeedServer(feed(("1", "/get?ep=1")))
-    let spool = try TemporarySpool()
-    try spool.order("pod", "url: \(server.url("/list"))\nevery: 6h\nfirst: all\noutput: p/\n")
+    let server = try spool.subscribe(to: feed(("1", "/get?ep=1")), "every: 6h\nfirst: all\noutput: p/\n")
     let dated = feed(("3", "/get?token=3"))
       .replacing("</guid>", with: "</guid><pubDate>1 Jan 2015 00:00:00 GMT</pubDate>")
     for list in [feed(("1", "/get?ep=1")), feed(("2", "/get?ep=2")), dated] {
       server.put(list)
-      let result = try await check(spool)
-      #expect(result.status == .exited(0), "\(result)")
+      try await check().exits(0)
     }
     #expect(server.media == ["/get?ep=1", "/get?ep=2"] && spool.payloads.count == 2)
   }
 
   @Test func `an entry whose receipt was archived is not fetched again by another link`() async throws {
-    let server = try FeedServer(feed(("1", "/1")))
-    let spool = try TemporarySpool()
-    try spool.order("pod", "url: \(server.url("/list"))\nevery: 6h\nfirst: all\noutput: p/\n")
-    _ = try await check(spool)
+    let server = try spool.subscribe(to: feed(("1", "/1")), "every: 6h\nfirst: all\noutput: p/\n")
+    _ = try await check()
     let receipt = try #require(spool.names("done").first)
     try setModificationTime(spool.path("done/\(receipt)"), secondsFromNow: -10_000)
-    #expect(try await spoolrun("clean", "--archive", "1h", spool.root).status == .exited(0))
+    try await spoolrun("clean", "--archive", "1h", spool.root).exits(0)
     #expect(spool.names("done") == ["archive"])
     server.put(feed(("1", "/cdn/1")))
-    let result = try await check(spool)
+    let result = try await check()
     #expect(result.status == .exited(0) && server.media == ["/1"], "\(result)")
   }
 
@@ -180,9 +166,7 @@ import Testing
   @Test(arguments: [(300, true), (6, false)]) func `a time further ahead than the next check can be counts as due`(
     days: Int, isDue: Bool
   ) async throws {
-    let server = try FeedServer(feed(("1", "/1")))
-    let spool = try TemporarySpool()
-    try spool.order("pod", "url: \(server.url("/list"))\nevery: 6d\n")
+    let server = try spool.subscribe(to: feed(("1", "/1")), "every: 6d\n")
     try setModificationTime(spool.path("standing/pod"), secondsFromNow: days * 86_400)
     #expect(try await spoolrun("status", spool.root).output.contains("due now") == isDue)
     _ = try await spool.once()

@@ -4,18 +4,21 @@ import Testing
 
 /// `subscribe`, and what a person does with standing orders.
 @Suite struct OrderGestureTests {
+  private let spool: TemporarySpool
+
+  init() throws { spool = try TemporarySpool() }
+
   private func command(_ spool: TemporarySpool, _ arguments: String...) async throws -> CommandResult {
     try await spoolrun(arguments, environment: ["SPOOLRUN_SPOOL": spool.root])
   }
 
+  /// In a spool of version 0.1, which has no `standing`.
   @Test func `subscribe writes an order`() async throws {
     let server = try FeedServer(podcast(1...3))
-    // As of version 0.1, without `standing`.
-    let spool = try TemporarySpool()
     let url = server.url("/list.rss")
     var result = try await command(spool, "subscribe", url, "--first", "2", "-o", "pods/")
     #expect(result.status == .exited(0) && result.output == "127.0.0.1-list.rss\n" && result.errors == "", "\(result)")
-    let text = String(decoding: try readFile(spool.path("standing/127.0.0.1-list.rss")), as: UTF8.self)
+    let text = try spool.text("standing/127.0.0.1-list.rss")
     #expect(text == "url: \(url)\noutput: pods/\nevery: 6h\nfirst: 2\n")
     result = try await command(spool, "subscribe", url)
     let name = "127.0.0.1-list.rss"
@@ -30,8 +33,7 @@ import Testing
       ("failed", "; to have it checked: spoolrun retry \(named)"),
     ] {
       if place != "standing" { try spool.move("standing/\(name)", "\(place)/\(name)") }
-      result = try await command(spool, "subscribe", url, "-o", "pods/", "--first", "2")
-      #expect(result.status == .exited(0))
+      result = try await command(spool, "subscribe", url, "-o", "pods/", "--first", "2").exits(0)
       #expect(result.errors.hasSuffix("as \(place)/\(name); nothing is changed\(advice)\n"), "\(result)")
       if place != "standing" { try spool.move("\(place)/\(name)", "standing/\(name)") }
     }
@@ -48,7 +50,6 @@ import Testing
   }
 
   @Test func `commands at the same time subscribe once, and wait for one that is stopped`() async throws {
-    let spool = try TemporarySpool()
     let other = open(spool.path("tmp"), O_RDONLY | O_DIRECTORY | O_CLOEXEC)
     try #require(other >= 0 && flock(other, LOCK_EX | LOCK_NB) == 0)
     let log = spool.path("log")
@@ -75,31 +76,28 @@ import Testing
     ["http://h/x", "-o", "file"], ["http://h/x", "--expires", "2020-01-01"], ["http://h/x", "--size", "5"], [],
   ])
   func `what subscribe refuses`(arguments: [String]) async throws {
-    let spool = try TemporarySpool()
     let result = try await spoolrun(["subscribe"] + arguments, environment: ["SPOOLRUN_SPOOL": spool.root])
     #expect(result.status == .exited(64) && result.output == "", "\(result)")
     #expect(spool.names("standing") == [])
   }
 
   @Test func `hold, release and cancel`() async throws {
-    let server = try FeedServer(podcast(1...3))
-    let spool = try TemporarySpool()
-    try spool.order("pod", "url: \(server.url("/list"))\nevery: 1d\n")
-    #expect(try await command(spool, "hold", "pod").status == .exited(0))
+    let server = try spool.subscribe(to: podcast(1...3), "every: 1d\n")
+    try await command(spool, "hold", "pod").exits(0)
     #expect(spool.places(of: "pod") == ["hold/pod"])
     #expect(try await spool.once().status == .exited(0) && server.checks.isEmpty)
     #expect(try await command(spool, "status").output.contains("pod  paused, never checked"))
-    #expect(try await command(spool, "release", "pod").status == .exited(0))
+    try await command(spool, "release", "pod").exits(0)
     #expect(spool.names("standing") == ["pod"])
     #expect(try await spool.once().status == .exited(0) && server.checks.count == 1)
     // Orders are cancelled by name only.
-    #expect(try await command(spool, "cancel", "--all").status == .exited(0))
+    try await command(spool, "cancel", "--all").exits(0)
     #expect(spool.names("standing") == ["pod"])
-    #expect(try await command(spool, "hold", "--all").status == .exited(0))
-    #expect(try await command(spool, "cancel", "--all").status == .exited(0))
+    try await command(spool, "hold", "--all").exits(0)
+    try await command(spool, "cancel", "--all").exits(0)
     #expect(spool.names("hold") == ["pod"])
-    #expect(try await command(spool, "release", "--all").status == .exited(0))
-    #expect(try await command(spool, "cancel", "pod").status == .exited(0))
+    try await command(spool, "release", "--all").exits(0)
+    try await command(spool, "cancel", "pod").exits(0)
     #expect(spool.names("standing") == [] && spool.names("done").count == 1)
   }
 
@@ -117,11 +115,9 @@ import Testing
       try await waitUntil("it is looked at") { spool.names("cur").count == 1 && server.requests.count > earlier }
       let running = try await command(spool, "status").output
       #expect(running.contains("pod  checking, never checked"), "\(running)")
-      #expect(try await command(spool, gesture, "pod").status == .exited(0))
+      try await command(spool, gesture, "pod").exits(0)
       let before = server.requests.count
-      worker.send(signal: SIGTERM)
-      let result = try await worker.result()
-      #expect(result.status == .exited(0), "\(result)")
+      try await worker.stop().exits(0)
       #expect(spool.places(of: "pod") == (gesture == "hold" ? ["hold/pod"] : []) && spool.names("standing") == [])
       #expect(server.requests.count == before)
     }
@@ -134,13 +130,11 @@ import Testing
       try reply.head("200 OK", ["Content-Length: 100"])
       try reply.stall(until: gate)
     }
-    let spool = try TemporarySpool()
     try spool.order("pod", "url: \(server.url("/list"))\nevery: 1d\ntimeout: 1h\n")
     for round in 1...2 {
       let worker = try startSpoolrun([spool.root])
       try await waitUntil("it is looked at") { server.requests.count == round }
-      worker.send(signal: SIGTERM)
-      #expect(try await worker.result().status == .exited(75))
+      try await worker.stop().exits(75)
       #expect(spool.names("standing") == ["pod"])
       #expect(fileStatus(spool.path("standing/pod"))!.st_mtim.tv_sec <= time(nil))
       #expect(try spool.lines("standing/pod").last?.key == "interrupted")
@@ -149,29 +143,25 @@ import Testing
 
   /// Of a job and an order with one name, no command could tell which is meant.
   @Test func `jobs and orders take different names`() async throws {
-    let server = try FeedServer(podcast(1...3))
-    let spool = try TemporarySpool()
-    try spool.order("pod", "url: \(server.url("/list"))\nevery: 1d\n")
+    let server = try spool.subscribe(to: podcast(1...3), "every: 1d\n")
     let added = try await command(spool, "add", server.url("/x"), "--name", "pod")
     #expect(added.output == "pod~2\n" && added.errors.contains("because the name pod is taken"), "\(added)")
     let list = spool.path("list")
-    try writeFile(list, Array("url: \(server.url("/pod"))\noutput: pod\n".utf8))
+    try writeFile(list, "url: \(server.url("/pod"))\noutput: pod\n")
     for number in [1, 0] {
       let listed = try await command(spool, "add", "--from", list)
       #expect(listed.status == .exited(0) && spool.names("new").count == 2, "\(number) more: \(listed)")
     }
     // As other programs drop jobs.
     try spool.drop("pod", "url: \(server.url("/y"))\noutput: y\n")
-    let both = try await command(spool, "hold", "pod")
-    #expect(both.status == .exited(1) && both.errors.contains("new/pod, standing/pod"), "\(both)")
-    #expect(try await spool.once().status == .exited(0))
-    #expect(try await command(spool, "hold", "pod").status == .exited(0))
+    try await command(spool, "hold", "pod").exits(1, saying: "new/pod, standing/pod")
+    try await spool.once(exits: 0)
+    try await command(spool, "hold", "pod").exits(0)
     #expect(spool.names("hold") == ["pod"] && !spool.names("done").contains("pod"), "\(spool.names("done"))")
   }
 
   @Test func `status as JSON`() async throws {
     let server = try FeedServer(podcast(1...3))
-    let spool = try TemporarySpool()
     try spool.order("pod", "url: \(server.url("/list"))\nevery: 1d\n")
     _ = try await spool.once()
     let json = try await command(spool, "status", "--json").output

@@ -14,9 +14,9 @@ import Testing
     // The same host by another port, and the list's own origin.
     list.put("\(files.url("/foreign"))\n\(list.url("/own"))\n")
     let spool = try TemporarySpool()
-    try writeFile(spool.path("netrc"), Array("machine 127.0.0.1 login alice password apw\n".utf8))
+    try spool.write("netrc", "machine 127.0.0.1 login alice password apw\n")
     let defaults = "netrc: netrc\nheader@127.0.0.1: X-Key: s3cret\nheader: X-All: 1\n"
-    try writeFile(spool.path("defaults"), Array(defaults.utf8))
+    try spool.write("defaults", defaults)
     try spool.order("o", "url: \(list.url("/list"))\nentries: list\nevery: 6h\nfirst: all\nheader: X-Order: t0p\n")
     let result = try await spool.once()
     let foreign = files.requests(for: "/foreign")

@@ -4,32 +4,35 @@ import Testing
 
 /// `entries: file`: one file that is kept current.
 @Suite struct WatchedFileTests {
-  private func order(_ server: FeedServer, _ spool: TemporarySpool, _ more: String = "") throws {
+  private let server: FeedServer
+  private let spool: TemporarySpool
+
+  init() throws { (server, spool) = (try FeedServer("one"), try TemporarySpool()) }
+
+  private func order(_ more: String = "") throws {
     try spool.order("geo", "url: \(server.url("/list.mmdb"))\nevery: 1d\nentries: file\n\(more)")
   }
 
-  private func check(_ spool: TemporarySpool) async throws -> CommandResult {
+  private func check() async throws -> CommandResult {
     try spool.makeOrderDue("geo")
     return try await spool.once()
   }
 
   @Test func `it is fetched when it has changed, and a 304 moves nothing`() async throws {
-    let (server, spool) = (try FeedServer("one"), try TemporarySpool())
-    try order(server, spool, "output: geo/\n")
-    #expect(try await spool.once().status == .exited(0))
+    try order("output: geo/\n")
+    try await spool.once(exits: 0)
     #expect(try spool.payload("geo/list.mmdb") == Array("one".utf8))
     let before = server.checks.count
-    #expect(try await check(spool).status == .exited(0))
+    try await check().exits(0)
     #expect(server.checks.count == before + 1 && server.checks.last?.value("If-None-Match") != nil)
     server.put("two")
-    let result = try await check(spool)
+    let result = try await check()
     #expect(result.status == .exited(0) && result.errors == "", "\(result)")
     #expect(try spool.payload("geo/list.mmdb") == Array("two".utf8) && spool.payloads == ["geo/list.mmdb"])
     #expect(spool.names("done").count == 2 && spool.names("tmp") == [] && spool.names("partial") == [])
   }
 
   @Test func `who subscribes to a file as to a list is told how`() async throws {
-    let (server, spool) = (try FeedServer("one"), try TemporarySpool())
     try spool.order("geo", "url: \(server.url("/list.mmdb"))\nevery: 1d\n")
     let result = try await spool.once()
     let reason = "neither a URL nor `key: value`; if the file itself is to be kept current: `--entries file`;"
@@ -39,45 +42,42 @@ import Testing
   @Test func `a version that is known is not fetched, whatever the server thinks of conditions`() async throws {
     let body = Array("one".utf8)
     let server = try ScriptedServer { _, reply in try reply.respond("200 OK", ["ETag: \"1\""], body: body) }
-    let spool = try TemporarySpool()
     try spool.order("geo", "url: \(server.url("/x.mmdb"))\nevery: 1d\nentries: file\noutput: here.mmdb\n")
-    for _ in 0..<3 { #expect(try await check(spool).status == .exited(0)) }
+    for _ in 0..<3 { try await check().exits(0) }
     #expect(spool.payloads == ["here.mmdb"] && spool.names("done").count == 1 && server.requests.count == 4)
     #expect(try spool.lines("standing/geo").last { $0.key == "checked" }?["entries"] == "1")
   }
 
   @Test func `a version that another mirror has as well is not fetched again`() async throws {
-    let (one, two, spool) = (try FeedServer("one"), try FeedServer("one"), try TemporarySpool())
+    let (one, two) = (server, try FeedServer("one"))
     let urls = [one, two].map { "url: \($0.url("/list.mmdb"))\n" }.joined()
     try spool.order("geo", "\(urls)every: 1d\nentries: file\n")
-    #expect(try await spool.once().status == .exited(0))
+    try await spool.once(exits: 0)
     one.answer("404 Not Found")
-    #expect(try await check(spool).status == .exited(0) && spool.names("done").count == 1 && two.checks.count == 1)
+    #expect(try await check().status == .exited(0) && spool.names("done").count == 1 && two.checks.count == 1)
     two.put("two")
-    #expect(try await check(spool).status == .exited(0))
+    try await check().exits(0)
     #expect(try spool.payload("list.mmdb") == Array("two".utf8))
   }
 
   @Test func `a server that goes back to an earlier version is followed`() async throws {
-    let (server, spool) = (try FeedServer("one"), try TemporarySpool())
-    try order(server, spool)
+    try order()
     for text in ["one", "two", "one"] {
       server.put(text)
-      #expect(try await check(spool).status == .exited(0))
+      try await check().exits(0)
       #expect(try spool.payload("list.mmdb") == Array(text.utf8))
     }
   }
 
   @Test func `an older version whose job was stuck does not replace a newer one`() async throws {
-    let (server, spool) = (try FeedServer("one"), try TemporarySpool())
     try spool.install("verify", "kill -9 $$")
-    try order(server, spool)
-    #expect(try await spool.once().status == .exited(75))
+    try order()
+    try await spool.once(exits: 75)
     let old = try #require(spool.names("partial").first { !$0.hasSuffix(".part") })
     #expect(try readFile(spool.path("partial/\(old).part")) == Array("one".utf8))
     try #require(unlink(spool.path("hooks/verify")) == 0)
     server.put("two")
-    _ = try await check(spool)
+    _ = try await check()
     #expect(try spool.payload("list.mmdb") == Array("two".utf8))
     try spool.makeDue(old)
     let result = try await spool.once()
@@ -85,13 +85,12 @@ import Testing
   }
 
   @Test func `without a version it is fetched each time`() async throws {
-    let (server, spool) = (try FeedServer("one"), try TemporarySpool())
     server.dropValidators()
-    try order(server, spool)
+    try order()
     for text in ["one", "two"] {
       server.put(text)
       // The time of the check is the version then, in seconds.
-      #expect(try await check(spool).status == .exited(0))
+      try await check().exits(0)
       let checked = time(nil)
       try await waitUntil("the next second") { time(nil) > checked }
       #expect(try spool.payload("list.mmdb") == Array(text.utf8))
@@ -104,10 +103,9 @@ import Testing
       let fields = ["Last-Modified: Thu, 01 Jan 1970 00:00:01 GMT"]
       try reply.respond("200 OK", fields, body: Array((request.nth <= 2 ? "one" : "two").utf8))
     }
-    let spool = try TemporarySpool()
     try spool.order("geo", "url: \(server.url("/x.mmdb"))\nevery: 1d\nentries: file\noutput: x.mmdb\n")
     for text in ["one", "two"] {
-      #expect(try await check(spool).status == .exited(0))
+      try await check().exits(0)
       let checked = time(nil)
       try await waitUntil("the next second") { time(nil) > checked }
       #expect(try spool.payload("x.mmdb") == Array(text.utf8))
@@ -115,24 +113,22 @@ import Testing
   }
 
   @Test func `what fails leaves the last version`() async throws {
-    let (server, spool) = (try FeedServer("one"), try TemporarySpool())
-    try order(server, spool)
+    try order()
     _ = try await spool.once()
     for status in ["404 Not Found", "500 Broken"] {
       server.answer(status)
-      _ = try await check(spool)
+      _ = try await check()
       #expect(try spool.payload("list.mmdb") == Array("one".utf8))
       #expect(spool.names("standing") == ["geo"])
     }
     server.answer("200 OK")
     server.put("two")
-    #expect(try await check(spool).status == .exited(0))
+    try await check().exits(0)
     #expect(try spool.payload("list.mmdb") == Array("two".utf8))
   }
 
   @Test(arguments: ["signature: inline", "size: 5", "crc32: 00000000"])
   func `what does not go with it is refused`(line: String) async throws {
-    let spool = try TemporarySpool()
     try spool.order("geo", "url: http://127.0.0.1:9/x\nevery: 1d\nentries: file\n\(line)\n")
     _ = try await spool.once()
     #expect(spool.names("failed") == ["geo"])

@@ -14,10 +14,10 @@ struct CronTests {
     let scene = try Scene.echoing()
     try scene.spool.drop("good", scene.server.url("/good") + "\n")
     try scene.spool.drop("bad", scene.server.url("/gone") + "\n")
-    let table = String(decoding: try readFile(SourceTree.contrib("spoolrun.cron")), as: UTF8.self)
+    let table = try readText(SourceTree.contrib("spoolrun.cron"))
       .replacing("*/5 ", with: "* ").replacing("* spoolrun ", with: "* root ")
       .replacing("/var/spool/spoolrun", with: scene.spool.root).replacing("PATH=", with: "PATH=\(scene.tools):")
-    try writeFile("\(scene.tools)/table", Array(table.utf8))
+    try writeFile("\(scene.tools)/table", table)
     let cron = try RunningCommand(
       ["/usr/bin/unshare", "-m", "/bin/sh", "-euc", Self.script, "cron", scene.tools], timeout: .seconds(400))
     defer { kill(-cron.processID, SIGKILL) }
@@ -29,7 +29,7 @@ struct CronTests {
     kill(-cron.processID, SIGTERM)
     let result = try await cron.result()
     #expect(scene.isDone("good"), "\(result)")
-    let text = String(decoding: try readFile(mail), as: UTF8.self)
+    let text = try readText(mail)
     let body = text.split(separator: "\n\n", maxSplits: 1).last ?? ""
     #expect(
       body == "spoolrun: bad: http-404: 127.0.0.1 answered 404: no such file; given up: see failed/bad\nEND\n",

@@ -22,10 +22,10 @@ import Testing
       return false
     }
     for number in 1...200 { try scene.spool.drop("many\(number)", scene.server.url("/many\(number)") + "\n") }
-    try writeFile(scene.spool.path("hold/held"), Array("\(scene.server.url("/held"))\n".utf8))
+    try scene.spool.write("hold/held", "\(scene.server.url("/held"))\n")
     rename(scene.spool.path("hold/held"), scene.spool.path("new/held"))
     // Written elsewhere: what is in partial/ is taken for whole. It is due when it is touched.
-    try writeFile(scene.spool.path("hold/late"), Array("\(scene.server.url("/late"))\n".utf8))
+    try scene.spool.write("hold/late", "\(scene.server.url("/late"))\n")
     try setModificationTime(scene.spool.path("hold/late"), secondsFromNow: 5000)
     try scene.spool.move("hold/late", "partial/late")
     try scene.spool.makeDue("late")
@@ -44,8 +44,7 @@ import Testing
       [SourceTree.contrib("spoolrun-inotify"), scene.spool.root], environment: scene.withProgramOnPath)
     defer { kill(-loop.processID, SIGKILL) }
     try await waitUntil("it is fetched") { scene.spool.names("partial").contains("slow.part") }
-    loop.send(signal: SIGTERM)
-    #expect(try await loop.result().status == .exited(143))
+    try await loop.stop().exits(143)
     try await waitUntil("all of it has ended") { try isProcessGroupGone(loop.processID) }
     #expect(scene.spool.names("partial").contains("slow"))
   }

@@ -8,12 +8,11 @@ import Testing
   @Test(.enabled("needs promtool") { try await Need.prometheus.isMet() })
   func `promtool finds the rules sound, and their tests pass`() async throws {
     for arguments in [["check", "rules", "alerts.yml"], ["test", "rules", "alerts-test.yml"]] {
-      let result = try await run(["/usr/bin/env", "promtool"] + arguments, directory: SourceTree.contrib("prometheus"))
-      #expect(result.status == .exited(0), "\(result)")
+      try await run(["/usr/bin/env", "promtool"] + arguments, directory: SourceTree.contrib("prometheus")).exits(0)
     }
     // Each rule is tested.
-    let tests = String(decoding: try readFile(SourceTree.contrib("prometheus/alerts-test.yml")), as: UTF8.self)
-    let rules = String(decoding: try readFile(SourceTree.contrib("prometheus/alerts.yml")), as: UTF8.self)
+    let tests = try readText(SourceTree.contrib("prometheus/alerts-test.yml"))
+    let rules = try readText(SourceTree.contrib("prometheus/alerts.yml"))
     let alerts = rules.matches(of: /alert: (\w+)/).map(\.1)
     #expect(alerts.count > 5)
     for alert in alerts { #expect(tests.matches(of: try Regex("alertname: \(alert)\\b")).count == 2, "\(alert)") }
@@ -23,7 +22,7 @@ import Testing
   func `a failed job fires an alert, by the file of metrics and by OpenMetrics`() async throws {
     let spool = try TemporarySpool()
     let failure = "failed: 2026-11-21T03:00:41Z attempt=1 class=permanent code=http-404 at=0 reason=x\n"
-    try writeFile(spool.path("failed/gone"), Array("https://h/x\n\(failure)".utf8))
+    try spool.write("failed/gone", "https://h/x\n\(failure)")
     let metrics = try await TestSupport.spoolrun("status", "--metrics", spool.root).output
     let server = try ScriptedServer { _, reply in
       try reply.head(
@@ -38,8 +37,8 @@ import Testing
     let (collector, prometheus) = (try freePort(), try freePort())
     _ = try await TestSupport.spoolrun("status", "--textfile", "\(directory.path)/spoolrun.prom", spool.root)
     // The test does not wait for as long as people would.
-    let rules = String(decoding: try readFile(SourceTree.contrib("prometheus/alerts.yml")), as: UTF8.self)
-    try writeFile("\(directory.path)/alerts.yml", Array(rules.replacing(/\n +for: \w+/, with: "").utf8))
+    let rules = try readText(SourceTree.contrib("prometheus/alerts.yml"))
+    try writeFile("\(directory.path)/alerts.yml", rules.replacing(/\n +for: \w+/, with: ""))
     let configuration = """
       global: {scrape_interval: 1s, evaluation_interval: 1s}
       rule_files: [\(directory.path)/alerts.yml]
@@ -48,7 +47,7 @@ import Testing
         - {job_name: direct, static_configs: [{targets: ['\(server.url("").dropFirst(7))']}]}
 
       """
-    try writeFile("\(directory.path)/prometheus.yml", Array(configuration.utf8))
+    try writeFile("\(directory.path)/prometheus.yml", configuration)
     let programs = [
       try RunningCommand([
         "/usr/bin/env", "prometheus-node-exporter", "--collector.disable-defaults", "--collector.textfile",
@@ -90,7 +89,7 @@ import Testing
       try await expect(#""1"]"#, of: #"query?query=spoolrun_failures_total{code="http-404",job="\#(job)"}"#)
     }
     // Grafana puts its variables into the expressions, and asks them as they are then.
-    let dashboard = String(decoding: try readFile(SourceTree.contrib("prometheus/grafana.json")), as: UTF8.self)
+    let dashboard = try readText(SourceTree.contrib("prometheus/grafana.json"))
     var shown = 0
     let deadline = ContinuousClock.now + untilItHangs
     // This spool has no data, no rate and no time of a next attempt. Some of the rest needs a second scrape.

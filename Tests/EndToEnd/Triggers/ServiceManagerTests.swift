@@ -16,9 +16,7 @@ import Testing
     // It watches from then on: no pass is due for a minute.
     try scene.spool.drop("slow", scene.server.url("/slow") + "\n")
     try await waitUntil("it says that a job runs") { socket.assignments.contains("STATUS=1 running, 0 waiting") }
-    worker.send(signal: SIGTERM)
-    let result = try await worker.result()
-    #expect(result.status == .exited(75), "\(result)")
+    try await worker.stop().exits(75)
     let told = socket.assignments
     #expect(told.contains("STOPPING=1") && told.last == "STATUS=stopping" && told.count { $0 == "READY=1" } == 1)
     #expect(!told.contains("WATCHDOG=1"), "nobody asked for it: \(told)")
@@ -33,12 +31,11 @@ import Testing
     let worker = try startSpoolrun([spool.root], environment: environment)
     try await waitUntil("ten signs of life") { socket.assignments.count { $0 == "WATCHDOG=1" } >= 10 }
     // A process that does not run sends none.
-    worker.send(signal: SIGTERM)
-    #expect(try await worker.result().status == .exited(0))
+    try await worker.stop().exits(0)
     let other = try startSpoolrun(
       ["--once", spool.root], environment: environment.merging(["WATCHDOG_PID": "1"]) { $1 })
     let before = socket.assignments.count { $0 == "WATCHDOG=1" }
-    #expect(try await other.result().status == .exited(0))
+    try await other.result().exits(0)
     #expect(socket.assignments.count { $0 == "WATCHDOG=1" } == before)
   }
 
@@ -82,8 +79,8 @@ import Testing
     let log = "\(scene.tools)/log"
     let line =
       "exec 2>\(log); JOURNAL_STREAM=$(stat -c %d:%i \(log)) $spoolrun --once \(options.joined(separator: " ")) ."
-    #expect(try await scene.shell(line).status == .exited(1))
-    let lines = String(decoding: try readFile(log), as: UTF8.self).split(separator: "\n")
+    try await scene.shell(line).exits(1)
+    let lines = try readText(log).split(separator: "\n")
     func has(_ priority: Int, _ words: String...) -> Bool {
       lines.contains { line in line.hasPrefix("<\(priority)>") && words.allSatisfy { line.contains($0) } }
     }

@@ -13,7 +13,7 @@ import Testing
   private static let services = units.filter { $0.hasSuffix(".service") }
 
   private static func text(_ unit: String) throws -> String {
-    String(decoding: try readFile(SourceTree.contrib("systemd/\(unit)")), as: UTF8.self)
+    try readText(SourceTree.contrib("systemd/\(unit)"))
   }
 
   private static func values(of key: String, in unit: String) throws -> [String] {
@@ -32,7 +32,7 @@ import Testing
       // The program is where the tests have built it, and the manual pages are not installed.
       let paths = units.map { "\(folder)/\($0.split(separator: "/").last ?? "")" }
       for (unit, path) in zip(units, paths) {
-        try writeFile(path, Array(try Self.text(unit).replacing("/usr/local/bin/", with: "\(scene.tools)/").utf8))
+        try writeFile(path, try Self.text(unit).replacing("/usr/local/bin/", with: "\(scene.tools)/"))
       }
       let scope = user ? "--user" : "--system"
       let verified = try await run(
@@ -81,10 +81,9 @@ import Testing
     func pause() async throws -> String {
       // After a run that failed there is no ExecStartPost= (systemd.service(5)).
       let script = commands.dropFirst(result == "success" ? 0 : 1).joined(separator: "\n")
-      return try await run(
-        ["/bin/sh", "-c", "SERVICE_RESULT=\(result)\nsleep() { echo \"$1\"; }\n\(script)"]).output
+      return try await run(["/bin/sh", "-c", "SERVICE_RESULT=\(result)\nsleep() { echo \"$1\"; }\n\(script)"]).output
     }
-    try writeFile(scene.spool.path("new/.hidden"), [])
+    try scene.spool.write("new/.hidden", [])
     #expect(try await pause() == "1\n")
     try #require(mkdir(scene.spool.path("new/folder"), 0o700) == 0)
     #expect(try await pause() == "20\n")
