@@ -200,6 +200,10 @@ MISTAKES ?=
 simulate-self-test: setup build-tests
 	python3 -B Tests/Torture/simulation $(MISTAKES)
 
+# Kills the worker at each call, and fails each call, in each scenario. `make test` has a quarter of them a day.
+matrix: setup build-tests crash-rig
+	$(RELEASED) CRASH_MATRIX=all $(SWIFT) test --skip-build --disable-xctest --filter MatrixTests
+
 # Makes two faults, one after the other; a seed draws each pair. CRASH_PAIR=77 in addition runs only that pair.
 CRASH_PAIRS ?= 10000
 CRASH_SEED ?= 1
@@ -338,7 +342,7 @@ clean:
 .PHONY: all demo picture check check-contrib test test-contrib test-tmpfs build-tests lint format model fuzz sanitize torture torture-quick \
   crowd crowd-apart hosts hosts-quick hosts-table random random-self-test \
   simulate simulate-coverage simulate-night simulate-self-test \
-  pairs soak soak-self-test peers \
+  matrix pairs soak soak-self-test peers \
   gestures realservers powercut powercut-setup powercut-self-test $(POWERCUT_KINDS:%=powercut-%) powercut-uml \
   bench bench-growth bench-servers crash-rig setup setup-build setup-demo setup-test setup-package install doc-links uninstall \
   deb deb-test tarball clean

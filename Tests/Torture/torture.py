@@ -25,6 +25,7 @@ PARTS = {
     "random-self-test": r"(seen|MISSED|ok|FAILED) ",
     "simulate-night": r"simulation: |✘",
     "simulate-self-test": r"\| ",
+    "matrix": r"crash matrix: ",
     "pairs": r"crash matrix: pairs",
     "powercut": r"(ok|FAILED|seen|MISSED) ",
     "powercut-uml": r"(ok|FAILED|seen|MISSED) ",

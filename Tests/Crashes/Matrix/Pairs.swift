@@ -5,7 +5,7 @@ import TestSupport
 /// Two faults in one life of a spool: the second strikes later in the same run, or in the recovery from the first. All
 /// pairs are too many, so they are drawn; the seed and a pair's number name it.
 ///
-/// 500 of them. CRASH_PAIRS=10000 in the environment says how many, CRASH_SEED=2 which, CRASH_PAIR=77 draws that one
+/// 150 of them. CRASH_PAIRS=10000 in the environment says how many, CRASH_SEED=2 which, CRASH_PAIR=77 draws that one
 /// alone.
 struct Pairs {
   private let seed = environment("CRASH_SEED") ?? 1
@@ -15,7 +15,7 @@ struct Pairs {
 
   init() {
     let only = environment("CRASH_PAIR")
-    numbers = only.map { $0..<$0 + 1 } ?? 0..<(environment("CRASH_PAIRS") ?? 500)
+    numbers = only.map { $0..<$0 + 1 } ?? 0..<(environment("CRASH_PAIRS") ?? 150)
   }
 
   private struct Pair: Sendable {
