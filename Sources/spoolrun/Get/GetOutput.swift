@@ -15,7 +15,7 @@ final class GetOutput: Sendable {
   /// The files as the person named them, by their jobs.
   private let names: [FileName: String]
   private let look = Terminal.look(STDERR_FILENO)
-  private let began = Terminal.milliseconds()
+  private let began = Host.current.milliseconds()
   /// The jobs that are done, and about which the person knows.
   private let told = Mutex<Set<FileName>>([])
   /// Whether the command waits for next attempts, of which it says why.
@@ -121,7 +121,7 @@ final class GetOutput: Sendable {
     summary.gained = gained.withLock { $0 }
     let times = ends.compactMap { if case .retrying(let next, _) = $0 { next } else { nil } }
     let waiting = times.min().map { Fields().with("jobs", times.count).with("next", $0) }
-    let seconds = (Terminal.milliseconds() - began + 500) / 1000
+    let seconds = (Host.current.milliseconds() - began + 500) / 1000
     let closing = RunClosing(summary, seconds: seconds, isOnce: true, waiting: waiting, now: .now())
     if let line = closing.line(look) { Terminal.log("spoolrun: \(line.text)") }
   }

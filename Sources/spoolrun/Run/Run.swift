@@ -277,7 +277,7 @@ private struct RunOutput: Sendable {
   private let bars: StatusBars?
   private let printer: EventPrinter
   private let hasClosing: Bool
-  private let began = Terminal.milliseconds()
+  private let began = Host.current.milliseconds()
 
   init(_ spool: Spool, _ progress: ProgressMode, _ format: LogFormat, isVerbose: Bool) {
     let bars = StatusBars(progress, format)
@@ -297,7 +297,7 @@ private struct RunOutput: Sendable {
   /// Says what came of the run, unless nothing could be done.
   func close(_ summary: RunSummary, isOnce: Bool) {
     guard hasClosing, summary.obstacle == nil, summary.spoolError == nil else { return }
-    let seconds = (Terminal.milliseconds() - began + 500) / 1000
+    let seconds = (Host.current.milliseconds() - began + 500) / 1000
     let closing = RunClosing(summary, seconds: seconds, isOnce: isOnce, waiting: printer.waiting, now: .now())
     if let line = closing.line(Terminal.look(STDERR_FILENO)) { Terminal.log("spoolrun: \(line.text)") }
   }

@@ -43,7 +43,7 @@ struct Wait: ParsableCommand {
 
   func run() throws {
     try NamedSpool.refuse(among: names, of: "wait", spool)
-    let end = timeout.flatMap { duration($0) }.map { Terminal.milliseconds() + Int64($0) * 1000 }
+    let end = timeout.flatMap { duration($0) }.map { Host.current.milliseconds() + Int64($0) * 1000 }
     let spools = try self.spool.openAll(for: .reading, done: !all)
     let jobs =
       try all
@@ -69,7 +69,7 @@ struct Wait: ParsableCommand {
       for spool in spools where !files.isEmpty {
         let ownRoot = path("\(spool.location)/\(Directory.files.rawValue)")
         func note(_ found: FoundJob) -> Bool {
-          if let end, Terminal.milliseconds() >= end { return true }
+          if let end, Host.current.milliseconds() >= end { return true }
           let (receipt, asked) = (found.text.journal.publication.receipt, found.text.request)
           guard let output = receipt?.output ?? JobPlan.output(of: asked) else { return false }
           // There may be a million: only these are looked at in the file system.
@@ -152,7 +152,7 @@ struct JobsWaitedFor {
         for index in all.indices where !all[index].isOver { all[index].isOver = try all[index].look() }
         let waiting = all.filter { !$0.isOver }.map(\.description)
         if waiting.isEmpty { break }
-        if let end, Terminal.milliseconds() >= end {
+        if let end, Host.current.milliseconds() >= end {
           let status = all.allSatisfy(\.areDone) ? ExitStatus.waiting : .givenUp
           throw status.after("\(waiting.joined(separator: ", ")) after \(timeout ?? "")")
         }

@@ -196,7 +196,7 @@ struct Verify: ParsableCommand {
       }
       if sums != nil { continue }
       bar.update { width, look in
-        picture.update(progress.now, at: Terminal.milliseconds())
+        picture.update(progress.now, at: Host.current.milliseconds())
         return picture.line(width: width, look)
       }
     }
