@@ -46,8 +46,8 @@ enum SpoolOwner {
 
   private static func refusal(_ user: uid_t, _ call: String) -> any Error {
     let reason = Errno(rawValue: errno)
-    Terminal.error("cannot become user \(user), the spool's owner: \(call): \(reason); run spoolrun as that user")
-    return ExitStatus.inputOutput.code
+    return ExitStatus.inputOutput.after(
+      "cannot become user \(user), the spool's owner: \(call): \(reason); run spoolrun as that user")
   }
 
   private struct Account {
