@@ -13,7 +13,7 @@ struct GetPlan {
   let given: [(key: JobKey, text: String)]
 
   func items() throws -> [GetItem] {
-    let place = GetPlace(output, isDirectory: isDirectory)
+    let place = GetPlace(output)
     if let output, output == "-" || place.name != nil && leadsToStream(output, place) {
       throw refusal("-o \(escaped(output)): \(ForeignOption.noStream)")
     }
@@ -130,9 +130,7 @@ struct GetPlan {
   }
 
   private func refusal(_ reason: String) -> any Error { ExitStatus.refusal(reason, by: "get") }
-}
 
-extension GetPlan {
   /// The path of each file below the person's directory, and what the list asks for. Strangers choose these paths, so
   /// no directory among them is entered here: the worker does that, by the rules of `output:`.
   /// - Parameter file: the list; `-` for standard input.
@@ -224,16 +222,15 @@ struct GetItem {
   }
 }
 
-/// Where `-o` puts files: pure but for the question whether something is a directory.
-private struct GetPlace: Equatable {
+/// Where `-o` puts files.
+private struct GetPlace {
   /// As the person named it; `.` for the current one.
   let directory: String
   /// nil where the URL gives the name.
   let name: String?
 
   /// - Parameter output: of `-o`: `DIR/`, an existing `DIR`, or `FILE`; nil without it.
-  /// - Parameter isDirectory: whether a path leads to an existing directory.
-  init(_ output: String?, isDirectory: (String) -> Bool) {
+  init(_ output: String?) {
     guard let output, !output.isEmpty else {
       (directory, name) = (".", nil)
       return
