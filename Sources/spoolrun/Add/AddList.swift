@@ -37,12 +37,11 @@ struct AddList {
     var renamed = (count: 0, example: "")
 
     var text: String {
-      var parts = ["\(added) added"]
-      if known > 0 { parts.append("\(known) already there") }
-      if taken > 0 { parts.append("\(taken) skipped because another job has the name") }
-      if repeated > 0 { parts.append("\(repeated) in the list twice") }
-      if leftOut > 0 { parts.append("\(leftOut) left out") }
-      return parts.joined(separator: ", ")
+      let others = [
+        (known, "already there"), (taken, "skipped because another job has the name"), (repeated, "in the list twice"),
+        (leftOut, "left out"),
+      ]
+      return "\(added) added" + others.filter { $0.0 > 0 }.map { ", \($0) \($1)" }.joined()
     }
   }
 

@@ -57,7 +57,6 @@ struct JobOptions<Keys: JobKeySelection>: ParsableArguments, CustomReflectable {
         completion: key.choices.isEmpty ? nil : .list(key.choices))
     }
   }
-
 }
 
 private struct OptionName: CodingKey {

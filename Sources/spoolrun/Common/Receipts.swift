@@ -267,8 +267,6 @@ struct VerifyAnswer: Sendable {
   var line: String?
   /// For standard error; nil for nothing.
   var problem: String?
-
-  var hasText: Bool { line != nil || problem != nil }
 }
 
 /// How far `verify` is. Several threads count, one looks.

@@ -1,5 +1,4 @@
 internal import ArgumentParser
-internal import CLinux
 internal import Glibc
 internal import Spool
 internal import SpoolStatus
