@@ -24,17 +24,13 @@ package import Transfer
   private nonisolated static func ask(
     _ request: JobRequest, _ options: TransferOptions
   ) throws(Failure) -> (name: String, isProposed: Bool) {
-    try WorkerLoop.run { () async -> Result<(name: String, isProposed: Bool), Failure> in
-      do throws(Failure) {
-        let engine: any Fetcher
-        do throws(TransferError) { engine = try WorkerLoop.executor.surroundings.makeFetcher(options) } catch {
-          throw Failure(.io, error.description)
-        }
-        return .success(try await RemoteName(engine: engine).ask(request))
-      } catch {
-        return .failure(error)
+    try WorkerLoop.run { () async throws(Failure) -> (name: String, isProposed: Bool) in
+      let engine: any Fetcher
+      do throws(TransferError) { engine = try WorkerLoop.executor.surroundings.makeFetcher(options) } catch {
+        throw Failure(.io, error.description)
       }
-    }.get()
+      return try await RemoteName(engine: engine).ask(request)
+    }
   }
 
   /// Asks for the name of what the first URL of a job leads to: by HEAD, or, from servers that refuse that, by a GET

@@ -165,8 +165,7 @@ struct GetRun {
     var options = options
     options.only = Set(numbers.map { items[$0].job.fileName })
     let wasStopped = Mutex(false)
-    let outcome = WorkerLoop.run {
-      [options, spool, output, signals] () async -> Result<Result<RunSummary, SpoolError>, OutputRootProblem> in
+    let summary = try WorkerLoop.run { [options, spool, output, signals] () async throws -> RunSummary in
       let worker: Worker
       do throws(OutputRootProblem) {
         worker = try Worker(spool, options) { event in
@@ -174,24 +173,15 @@ struct GetRun {
           output.report(event)
         }
       } catch {
-        return .failure(error)
+        throw ExitStatus.inputOutput.after("\(error)")
       }
       worker.onProgress = { output.update(fromWorker: $0) }
-      guard options.endsWhenDone else { return .success(.success(await worker.runOnce(stopSignals: signals))) }
-      do throws(SpoolError) {
-        return .success(.success(try await worker.watch(stopSignals: signals)))
-      } catch {
-        return .success(.failure(error))
-      }
+      guard options.endsWhenDone else { return await worker.runOnce(stopSignals: signals) }
+      return try await worker.watch(stopSignals: signals)
     }
-    switch outcome {
-    case .failure(let problem): throw ExitStatus.inputOutput.after("\(problem)")
-    case .success(let result):
-      let summary = try result.get()
-      output.add(gained: summary.gained)
-      if let error = summary.spoolError { throw error }
-      if let obstacle = summary.obstacle { throw ExitStatus.unavailable.after(obstacle) }
-    }
+    output.add(gained: summary.gained)
+    if let error = summary.spoolError { throw error }
+    if let obstacle = summary.obstacle { throw ExitStatus.unavailable.after(obstacle) }
     return wasStopped.withLock { $0 }
   }
 

@@ -209,47 +209,44 @@ struct Run: ParsableCommand {
         limit with ulimit -n
         """)
     }
-    let outcome = WorkerLoop.run { () async -> Result<(summary: RunSummary, successor: Spool?), StartProblem> in
-      let worker: Worker
-      do throws(OutputRootProblem) {
-        worker = try Worker(spool, options) { output.print($0) }
-      } catch {
-        return .failure(StartProblem(error, on: spool))
+    do throws(StartProblem) {
+      defer { output.finish() }
+      let end = try WorkerLoop.run { () async throws(StartProblem) -> (summary: RunSummary, successor: Spool?) in
+        let worker: Worker
+        do throws(OutputRootProblem) {
+          worker = try Worker(spool, options) { output.print($0) }
+        } catch {
+          throw .output(error)
+        }
+        output.follow(worker)
+        do throws(SpoolError) {
+          let summary = once ? await worker.runOnce(stopSignals: signals) : try await worker.watch(stopSignals: signals)
+          return (summary, worker.successor)
+        } catch {
+          throw .watch(error)
+        }
       }
-      output.follow(worker)
-      do throws(SpoolError) {
-        let summary = once ? await worker.runOnce(stopSignals: signals) : try await worker.watch(stopSignals: signals)
-        return .success((summary, worker.successor))
-      } catch {
-        let text = "cannot watch the spool: \(error): run spoolrun --once from cron"
-        let status = error.errno == .noSuchFileOrDirectory ? .cannotCreate : ExitStatus(error, on: spool.kind)
-        return .failure(StartProblem(status: status, text: text))
-      }
-    }
-    output.finish()
-    switch outcome {
-    case .success(let end):
       total.add(end.summary)
       return end.successor
-    case .failure(let problem):
-      Terminal.error(problem.text)
-      throw problem.status.code
+    } catch {
+      throw error.told(on: spool)
     }
   }
 
-  private struct StartProblem: Error {
-    let status: ExitStatus
-    let text: String
+  private enum StartProblem: Error {
+    case output(OutputRootProblem)
+    case watch(SpoolError)
 
-    init(status: ExitStatus, text: String) { (self.status, self.text) = (status, text) }
-
-    init(_ problem: OutputRootProblem, on spool: Spool) {
-      switch problem {
-      case .missing(let error):
-        self.init(
-          status: error.errno == .noSuchFileOrDirectory ? .cannotCreate : ExitStatus(error, on: spool.kind),
-          text: "the output directory: \(error)")
-      case .misplaced, .moved: self.init(status: .configuration, text: "\(problem)")
+    /// The exit status, after a message.
+    func told(on spool: Spool) -> any Error {
+      func status(_ error: SpoolError) -> ExitStatus {
+        error.errno == .noSuchFileOrDirectory ? .cannotCreate : ExitStatus(error, on: spool.kind)
+      }
+      switch self {
+      case .watch(let error):
+        return status(error).after("cannot watch the spool: \(error): run spoolrun --once from cron")
+      case .output(.missing(let error)): return status(error).after("the output directory: \(error)")
+      case .output(.misplaced(let reason)), .output(.moved(let reason)): return ExitStatus.configuration.after(reason)
       }
     }
   }
