@@ -96,6 +96,17 @@ enum GivenJob {
   }
 }
 
+/// The seconds in an option's value; nil without one.
+/// - Parameter range: what `isAllowed` allows, in words.
+func seconds(
+  of option: String, _ value: String?, _ range: String = "from 1s to 365d, such as 2h",
+  isAllowed: (Int) -> Bool = { _ in true }
+) throws -> Int? {
+  guard let value else { return nil }
+  if let seconds = duration(value), isAllowed(seconds) { return seconds }
+  throw ValidationError("\(option) must be a time \(range)")
+}
+
 extension JobRequest {
   /// What the arguments of a command ask for.
   /// - Throws: ``Defect`` for a value that its key refuses.

@@ -80,9 +80,7 @@ struct Get: ParsableCommand {
     completion: .directory) var spool: String?
 
   func validate() throws {
-    if let patience, duration(patience) == nil {
-      throw ValidationError("--patience must be a time from 1s to 365d, such as 2h")
-    }
+    _ = try seconds(of: "--patience", patience)
     var options = WorkerOptions()
     do throws(Defect) { try options.setLimitRate(limitRate) } catch {
       throw ValidationError("--limit-rate \(error.reason)")

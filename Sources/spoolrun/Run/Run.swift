@@ -115,12 +115,7 @@ struct Run: ParsableCommand {
     options.endsWhenDone = untilDone
     options.jobs = try count("--jobs", jobs, 1...1000)
     if let perHost { (options.perHost, options.perHostGrows) = (try count("--per-host", perHost, 1...1000), false) }
-    if let patience {
-      guard let seconds = duration(patience) else {
-        throw ValidationError("--patience must be a time from 1s to 365d, such as 5d")
-      }
-      options.patience = seconds
-    }
+    options.patience = try seconds(of: "--patience", patience, "from 1s to 365d, such as 5d") ?? options.patience
     options.connections = try count("--connections", connections, JobRequest.connectionRange)
     options.maxConnections = try count("--max-connections", maxConnections, JobRequest.connectionRange)
     guard connections <= maxConnections else {
@@ -142,13 +137,9 @@ struct Run: ParsableCommand {
     options.minFree = try bytes("--min-free", minFree) ?? 0
     if unmeteredOnly, gate != nil { throw ValidationError("--unmetered-only and --gate cannot be used together") }
     options.gate = unmeteredOnly ? .unmeteredOnly : gate.map { Gate($0) }
-    options.rescan = rescan.flatMap { duration($0) }.map { Int64($0) * 1000 }
-    if rescan != nil, !(1000...3_600_000).contains(options.rescan ?? 0) {
-      throw ValidationError("--rescan must be a time from 1s to 1h, such as 30s")
-    }
-    if let lease, !(duration(lease).map { Spool.leaseRange.contains(Int64($0)) } ?? false) {
-      throw ValidationError("--lease must be a time from 5s to 1d, such as 60s")
-    }
+    let rescan = try seconds(of: "--rescan", rescan, "from 1s to 1h, such as 30s") { $0 <= 3600 }
+    options.rescan = rescan.map { Int64($0) * 1000 }
+    _ = try seconds(of: "--lease", lease, "from 5s to 1d, such as 60s") { Spool.leaseRange.contains(Int64($0)) }
     if let hostID, !WorkerID.isClean(hostID) {
       throw ValidationError("--host-id must be 1 to 40 letters, digits, - and _")
     }

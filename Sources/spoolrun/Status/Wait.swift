@@ -30,9 +30,7 @@ struct Wait: ParsableCommand {
       valueName: "name"), completion: JobNameCompletion.kind) var names: [String] = []
 
   func validate() throws {
-    if let timeout, duration(timeout) == nil {
-      throw ValidationError("--timeout must be a time from 1s to 365d, such as 2h")
-    }
+    _ = try seconds(of: "--timeout", timeout)
     if all, !names.isEmpty {
       throw ValidationError("names and --all cannot be used together; name the spool with --spool")
     }
