@@ -145,7 +145,9 @@ struct Add: ParsableCommand {
   private func namedByServer(_ request: JobRequest, _ spool: Spool) throws -> JobRequest {
     var named = request
     do {
-      let (defaults, network) = try networkDefaults(of: spool)
+      // The server may want to know who asks. Who may only drop jobs cannot read the defaults.
+      let defaults = (try? spool.defaults()) ?? JobRequest()
+      let network = try defaults.networkOptions(of: spool) { _ in }
       // The person has written the scheme. Redirects lead to http and https only.
       let options = TransferOptions(protocols: Set(Scheme.allCases), network: network)
       named.output = try RemoteName.output(of: request.inheriting(defaults), options) { Terminal.error($0) }
@@ -155,12 +157,6 @@ struct Add: ParsableCommand {
       throw ExitStatus.configuration.after("--remote-name: the spool's defaults: \(error); nothing was dropped")
     }
     return named
-  }
-
-  /// The server may want to know who asks. Who may only drop jobs cannot read the defaults.
-  private func networkDefaults(of spool: Spool) throws(Defect) -> (JobRequest, NetworkOptions) {
-    guard let defaults = try? spool.defaults() else { return (JobRequest(), NetworkOptions()) }
-    return (defaults, try defaults.networkOptions(of: spool) { _ in })
   }
 }
 

@@ -48,7 +48,8 @@ enum SpoolOpening {
         let isPath = location.utf8.contains(0x2F) || access(location, F_OK) == 0
         let doubt = mayBeCommand && !isPath ? "; there is no command of this name either" : ""
         let gets = origin.isEmpty ? "" : "; what a `spoolrun get` has fetched, the same command checks"
-        let isFile = error.errno == .notDirectory && mayBeFile(location)
+        let isFile =
+          error.errno == .notDirectory && fileStatus(at: location).map { $0.st_mode & S_IFMT == S_IFREG } ?? false
         let advice =
           isFile
           ? "of a file, `spoolrun explain NAME` in its directory tells where a `get` has it from"
@@ -95,15 +96,9 @@ enum SpoolOpening {
     return use.changesJobs ? try spool.stranger() : nil
   }
 
-  private static func mayBeFile(_ location: String) -> Bool {
-    var status = stat()
-    return stat(location, &status) == 0 && status.st_mode & S_IFMT == S_IFREG
-  }
-
   /// Why `location` cannot be entered.
   private static func obstacle(_ location: String) -> String {
-    var status = stat()
-    guard stat(location, &status) == 0 else { return "a directory above the spool cannot be entered" }
+    guard let status = fileStatus(at: location) else { return "a directory above the spool cannot be entered" }
     return status.st_uid == geteuid()
       ? "the spool's mode does not let its owner read and enter it" : "the spool belongs to another user"
   }

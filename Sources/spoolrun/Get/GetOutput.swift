@@ -9,7 +9,7 @@ enum GetTelling { case failures, results, steps }
 /// What `spoolrun get` shows on standard error: progress bars, each file that is done, and at the end those that are
 /// not.
 final class GetOutput: Sendable {
-  private let bars: StatusBars?
+  let bars: StatusBars?
   private let printer: EventPrinter
   private let telling: GetTelling
   /// The files as the person named them, by their jobs.
@@ -36,16 +36,13 @@ final class GetOutput: Sendable {
 
   private var isTalkative: Bool { telling == .steps || telling == .results && Terminal.isErrorTerminal }
 
-  func update(_ progress: WorkerProgress) { bars?.update(progress) }
-  func finishBars() { bars?.finish() }
-
   /// The progress of a worker, with the names that the person knows.
   func update(fromWorker progress: WorkerProgress) {
     var progress = progress
     progress.running = progress.running.map {
       JobProgress(id: $0.id, name: names[$0.name].map { FileName($0) } ?? $0.name, bytes: $0.bytes, total: $0.total)
     }
-    update(progress)
+    bars?.update(progress)
   }
 
   /// Prints what concerns the spool, and each file that is done. Other results are printed at the end.

@@ -88,8 +88,7 @@ struct GetPlan {
 
   /// Whether it is a device, a pipe or a socket, or leads to one or to an open file, as /dev/stdout does.
   private func leadsToStream(_ path: String, _ place: GetPlace) -> Bool {
-    var status = stat()
-    if stat(path, &status) == 0, status.st_mode & S_IFMT != S_IFREG { return true }
+    if let status = fileStatus(at: path), status.st_mode & S_IFMT != S_IFREG { return true }
     let parent = (try? realPath(place.directory)) ?? ""
     return parent == "/dev" || parent.begins(with: "/proc/")
   }

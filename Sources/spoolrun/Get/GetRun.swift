@@ -73,7 +73,7 @@ struct GetRun {
         if !hasSaidWhoRuns { output.sayThatAnotherWorkerRuns() }
         hasSaidWhoRuns = true
         if running.isEmpty { progress.waits += try WorkerFiles(spool).living().flatMap { $0.report?.waits ?? [] } }
-        output.update(progress)
+        output.bars?.update(progress)
         isStopped = self.isStopped(within: Self.interval)
       } else if runs == Self.mostRuns {
         for number in own { ends[number] = .left }
@@ -92,7 +92,7 @@ struct GetRun {
         break
       }
     }
-    output.finishBars()
+    output.bars?.finish()
     return items.indices.map { ends[$0] ?? .left }
   }
 
