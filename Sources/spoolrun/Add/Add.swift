@@ -167,7 +167,6 @@ private struct JobDrop {
   let pieces: PieceList?
   let name: JobName
 
-  /// - Parameter ifNew: whether to drop nothing if the spool has the job already.
   func run(ifNew: Bool) throws -> (job: FileName, isNew: Bool) {
     ifNew ? try Drops(spool).aloneOrTold { try dropIfNew() } : try drop()
   }

@@ -45,7 +45,6 @@ struct AddList {
     }
   }
 
-  /// - Parameter ifNew: whether to skip each job that the spool has already, as `--new` says.
   func run(in spool: Spool, ifNew: Bool) throws {
     do {
       let account = try ExitStatus.reporting("the jobs cannot be dropped") {
@@ -283,7 +282,6 @@ struct ListComplaint {
   }
 
   /// - Parameter leavesOut: whether what cannot be used is left out: then nothing is left.
-  /// - Parameter consequence: what comes of it, such as `nothing is dropped`.
   func refuse(leavesOut: Bool, _ consequence: String) {
     if problems.count == 1 {
       return Terminal.error("\(reasons[0]);\(leavesOut ? "" : " --ignore-unknown leaves it out;") \(consequence)")

@@ -27,7 +27,6 @@ struct ListPlan {
 
   /// - Parameter leavesOut: whether the list is taken without what cannot be used, if anything is left of it.
   /// - Parameter keepPieces: puts a list of pieces where the worker finds it; false to leave it out.
-  /// - Parameter take: gets each job that can be used.
   /// - Returns: also how many jobs an earlier line asks for as well.
   /// - Throws: ``ListProblems`` where the list is refused; ``Defect`` where it cannot be read to its end.
   mutating func read(
@@ -146,7 +145,6 @@ struct ListSettling {
     names = plan.names
   }
 
-  /// - Parameter job: each job of the list, in its order.
   /// - Returns: the job as it is dropped; nil where that is the same.
   /// - Throws: ``Defect`` with a line of the list.
   mutating func settle(_ job: CheckedJob) throws(Defect) -> CheckedJob? {

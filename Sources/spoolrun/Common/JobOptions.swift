@@ -109,7 +109,6 @@ func seconds(
 
 extension JobRequest {
   /// What the arguments of a command ask for.
-  /// - Throws: ``Defect`` for a value that its key refuses.
   /// - Parameter base: what is asked for besides.
   init(_ base: JobRequest = JobRequest(), urls: [String], given: [(key: JobKey, text: String)]) throws(Defect) {
     self = base

@@ -94,7 +94,6 @@ enum OwnSpools {
 
   /// What earlier commands have left to do in a directory, but for what is paused: in the spool beside the files, or
   /// else in the person's own.
-  /// - Throws: the exit status, after a message, also where a spool is there that is not used.
   static func left(in directory: String) throws -> [Left] {
     guard let parent = try? realPath(directory) else { return [] }
     return try ExitStatus.reporting(escaped(directory)) {

@@ -177,7 +177,6 @@ struct PayloadReader: Sendable {
   }
 
   /// What is wrong with the payload; nil if nothing is.
-  /// - Parameter take: gets the payload's bytes.
   private func flaw(_ found: Journal.Done, _ take: (UnsafeRawBufferPointer) -> Void = { _ in }) throws(SpoolError)
     -> Flaw?
   {

@@ -23,11 +23,9 @@ enum SpoolOpening {
     return String(cString: value)
   }
 
-  /// - Parameter named: the spool on the command line; nil if there is none.
   /// - Parameter use: root changes another user's spool only as that user.
   /// - Parameter mayBeCommand: whether `named` is in the position of a command.
   /// - Parameter host: what claims name this host by; nil for its own name.
-  /// - Parameter settings: where `defaults` and `hooks` are; nil for the spool itself.
   static func open(
     _ named: String?, for use: SpoolUse, mayBeCommand: Bool = false, host: String? = nil, settings: [String]? = nil
   ) throws -> Spool {
@@ -196,7 +194,6 @@ enum JobNameCompletion {
     }
   }
 
-  /// - Parameter words: the command line so far, with the program's name.
   private static func names(_ words: [String], _ prefix: [UInt8]) -> [String] {
     let (owner, boot) = WorkerID.current()
     // A shell that completes has no place for an error.

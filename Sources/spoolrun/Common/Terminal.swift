@@ -169,7 +169,6 @@ struct ProgressLine {
   private var region = LiveRegion()
   private var next = Host.current.milliseconds() + interval
 
-  /// - Parameter line: for so many columns.
   mutating func update(_ line: (_ width: Int, Look) -> StyledLine) {
     guard isShown else { return }
     let now = Host.current.milliseconds()
@@ -216,7 +215,6 @@ enum ExitStatus: Int32 {
 
   /// The worst outcome of a run. From the worst: nothing can be fetched at all, the spool fails, a job was given up, a
   /// job waits.
-  /// - Parameter kind: the type of the spool's file system.
   init(_ summary: RunSummary, on kind: FileSystemKind) {
     if summary.obstacle != nil {
       self = .unavailable

@@ -43,7 +43,6 @@ struct AllowedSchemes {
     }
   }
 
-  /// - Throws: the exit status, after a message, if one of the URLs is refused.
   func check(_ urls: [String]) throws {
     let schemes = urls.compactMap { try? URLParts($0).scheme }
     guard let refusal = schemes.lazy.compactMap({ refusal(of: $0) }).first else { return }
@@ -103,7 +102,6 @@ extension WorkerOptions {
 
   /// Tries the spool's file system, and agrees with the spool's other workers on the lease.
   /// - Parameter lease: as a person wrote it; nil for that of the others.
-  /// - Throws: the exit status, after a message, if the file system is unfit, or the others have another lease.
   mutating func prepareSharing(of spool: Spool, lease: String? = nil, isVerbose: Bool) throws {
     fileSystem = try fileSystem ?? Fitness.traits(for: spool, isVerbose: isVerbose)
     let place = escaped(spool.location)
@@ -123,8 +121,6 @@ extension WorkerOptions {
 enum Fitness {
   /// What a worker that starts there finds out. A file system that cannot be tried now, such as a full one, is not
   /// unfit: the worker reports what keeps its jobs from running.
-  /// - Parameter isVerbose: whether to say that it cannot be tried.
-  /// - Throws: the exit status, after a message, where it is unfit.
   static func traits(for spool: Spool, isVerbose: Bool) throws -> FileSystemTraits? {
     let place = escaped(spool.location)
     let traits: FileSystemTraits

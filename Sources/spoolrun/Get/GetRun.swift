@@ -22,7 +22,6 @@ struct GetRun {
   /// it, so there is a pause after each: 0.2 s, then twice as long each time.
   private static let mostRuns = 5
 
-  /// - Parameter options: for a worker of its own.
   /// - Parameter signals: a signalfd(2).
   init(
     _ items: [GetItem], in spool: Spool, _ options: WorkerOptions, signals: Int32, _ progress: ProgressMode,
@@ -35,7 +34,6 @@ struct GetRun {
 
   /// - Parameter known: how the items ended for which nothing was ordered, by their number.
   /// - Returns: how the items ended, after that has been told.
-  /// - Throws: ``SpoolError``; the exit status, after a message, where a worker cannot start.
   func run(_ known: [Int: GetEnd]) throws -> [GetEnd] {
     let ends = try ends(known)
     if setsTimes { for (item, end) in zip(items, ends) where end == .done { setTime(of: item) } }

@@ -188,7 +188,6 @@ struct Run: ParsableCommand {
 
   /// Runs a worker on one spool until it ends.
   /// - Returns: the spool that has replaced this one meanwhile, or nil.
-  /// - Throws: the exit status, after a message, if the worker cannot start.
   private func run(_ spool: Spool, _ signals: Int32, _ output: RunOutput, _ total: inout RunSummary) throws -> Spool? {
     let options = try workerOptions(spool)
     AllowedSchemes.note(options.protocols, in: spool, isVerbose: verbose)

@@ -51,7 +51,6 @@ struct Wait: ParsableCommand {
 
   /// The jobs of these names. Of a name that no job has, the one whose output it is, below the output root or by the
   /// path of the file.
-  /// - Parameter end: when the time is over.
   private static func jobs(
     _ meant: [MeantJobs], _ spools: [Spool], until end: Int64?
   ) throws -> [(Spool, [FileName]?)] {
@@ -134,7 +133,6 @@ struct JobsWaitedFor {
 
   /// - Parameter jobs: those of each spool; nil for all.
   /// - Parameter end: when the time is over, which is as long as `timeout` says.
-  /// - Throws: the exit status, after a message, unless all are done.
   static func wait(
     for jobs: [(spool: Spool, names: [FileName]?)], until end: Int64? = nil, timeout: String? = nil
   ) throws {

@@ -57,7 +57,6 @@ struct FetchedFiles: Sendable {
   }
 
   /// Gets files again, as they were: nothing else takes their places.
-  /// - Throws: the exit status, after a message, unless all are right then.
   static func refetch(_ files: [GetRecords.Fetched]) throws {
     let location = try PersonalSpool.become(ownerOf: nil)
     try Libcurl.loadOrExit()
