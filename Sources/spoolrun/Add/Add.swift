@@ -115,14 +115,9 @@ struct Add: ParsableCommand {
   private func jobRequest(_ urls: [String], _ pieces: PieceList?) throws -> JobRequest {
     try list.refuseWithoutFile()
     if urls.isEmpty, job.text(JobKey.resolve.name) == nil { throw ValidationError("no URL, and no list by --from") }
-    let request: JobRequest
-    do throws(Defect) {
-      let given = job.given.map { key, text in (key, key.name == JobKey.pieces.name ? pieces?.key.text ?? text : text) }
-      request = try JobRequest(urls: urls, given: given)
-      _ = try request.readBack()
-    } catch {
-      throw ValidationError(error.reason)
-    }
+    let given = job.given.map { key, text in (key, key.name == JobKey.pieces.name ? pieces?.key.text ?? text : text) }
+    let request = try JobRequest(urls: urls, given: given)
+    _ = try request.readBack()
     try GivenJob.refuse(expired: request)
     let isNamedByURL = request.output?.isDirectory ?? true
     if remoteName {

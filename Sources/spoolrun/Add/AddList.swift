@@ -221,7 +221,7 @@ struct ListArguments: ParsableArguments {
         if key.scope == .job, key.name != "root" {
           throw ValidationError("--\(key.name) belongs to one file: it cannot be given for a list")
         }
-        do throws(Defect) { try request.set(key, text) } catch { throw ValidationError(error.reason) }
+        try request.set(key, text)
       }
       return AddList(
         title: Self.title(file), path: Self.path(file), options: try options(), request: request,

@@ -74,6 +74,8 @@ enum GivenJob {
     try Libcurl.loadOrExit()
     do { return try check() } catch let error as ValidationError {
       throw ExitStatus.refusal(error.message, by: command)
+    } catch let defect as Defect {
+      throw ExitStatus.refusal(defect.reason, by: command)
     }
   }
 

@@ -95,26 +95,24 @@ struct GetPlan {
 
   /// One file, checked by the reader that a worker uses.
   private func file(_ name: String, _ urls: [String]) throws -> (name: String, asked: JobRequest) {
-    do throws(Defect) {
-      let names = try urls.map { url throws(Defect) in try Self.name(of: url) }
+    do {
+      let names = try urls.map { try Self.name(of: $0) }
       let asked = try JobRequest(urls: urls, given: given)
       // curl takes several URLs for several files. As mirrors, all but one would never be fetched.
       if Set(names.compactMap { $0?.exact }).count > 1, !asked.expected.provesContent {
-        throw Defect(
-          line: nil,
-          reason:
-            "the URLs end in different names: get each by itself, or all with -o DIR/; if they are mirrors of one "
-            + "file, a digest proves it, such as --sha256")
+        throw refusal(
+          "the URLs end in different names: get each by itself, or all with -o DIR/; if they are mirrors of one file, "
+            + "a digest proves it, such as --sha256")
       }
       // Only the URL can give a name with blanks around it.
       let name = names.first??.exact == name.exact ? name : String(trimmed(name[...]))
-      if let reason = OutputPath.defect(of: name) { throw Defect(line: nil, reason: "output: \(reason)") }
+      if let reason = OutputPath.defect(of: name) { throw refusal("output: \(reason)") }
       var placed = asked
       placed.setOutput(name)
       _ = try placed.readBack()
       return (name, asked)
-    } catch {
-      throw refusal(error.reason)
+    } catch let defect as Defect {
+      throw refusal(defect.reason)
     }
   }
 
