@@ -104,7 +104,7 @@ struct AddList {
     (account.repeated, account.leftOut) = (tally.repeated, tally.problems.count)
     progress.erase()
     ListComplaint(title: title, problems: tally.problems).tellWhatIsLeftOut()
-    return try settle(jobs, plan, spool, &account, &progress)
+    return try settle(jobs, &plan, spool, &account, &progress)
   }
 
   /// Puts a list of pieces into the spool, if this user may.
@@ -132,16 +132,16 @@ struct AddList {
   }
 
   private func settle(
-    _ jobs: CheckedJobs, _ plan: ListPlan, _ spool: Spool, _ account: inout Account, _ progress: inout ProgressLine
+    _ jobs: CheckedJobs, _ plan: inout ListPlan, _ spool: Spool, _ account: inout Account,
+    _ progress: inout ProgressLine
   ) throws -> CheckedJobs {
-    var settling = ListSettling(plan)
-    guard settling.isNeeded else { return jobs }
+    guard plan.isContested else { return jobs }
     let settled = try CheckedJobs(spool)
     try jobs.rewind()
     while let job = try jobs.next() {
       progress.update(
         "naming \(settled.count) of \(jobs.count), \(percentage(UInt64(settled.count), of: UInt64(jobs.count)))%")
-      let own = try settling.settle(job)
+      let own = try plan.settle(job)
       if own != nil { account.marked.insert(settled.count) }
       try settled.append(own ?? job)
     }

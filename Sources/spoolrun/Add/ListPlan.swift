@@ -14,8 +14,8 @@ struct ListPlan {
   /// Whether a job may name an output root.
   private let takesRoots: Bool
   private let now = Timestamp.now()
-  private(set) var outputs = ListOutputs()
-  private(set) var names = ListNames()
+  private var outputs = ListOutputs()
+  private var names = ListNames()
 
   init(_ options: JobRequest, directory: String?, schemes: AllowedSchemes, takesRoots: Bool = true) {
     self.takesRoots = takesRoots
@@ -130,21 +130,14 @@ struct ListPlan {
     }
     return (path, false)
   }
-}
 
-/// Gives jobs of a list that want the same name, or the same output, names of their own, when all of the list is known.
-/// The names come from the URLs (``PayloadName/marked(_:of:_:limit:)``), so the order of the list makes no difference.
-struct ListSettling {
-  private var outputs: ListOutputs
-  private var names: ListNames
+  // MARK: when all of the list is known
 
-  var isNeeded: Bool { !outputs.contested.isEmpty || !names.contested.isEmpty }
+  /// Whether jobs want the same name, or the same output.
+  var isContested: Bool { !outputs.contested.isEmpty || !names.contested.isEmpty }
 
-  init(_ plan: ListPlan) {
-    outputs = plan.outputs
-    names = plan.names
-  }
-
+  /// Gives a job that wants what another one wants a name of its own. It comes from the URLs
+  /// (``PayloadName/marked(_:of:_:limit:)``), so the order of the list makes no difference.
   /// - Returns: the job as it is dropped; nil where that is the same.
   /// - Throws: ``Defect`` with a line of the list.
   mutating func settle(_ job: CheckedJob) throws(Defect) -> CheckedJob? {

@@ -144,10 +144,9 @@ struct GetPlan {
     var jobs: [CheckedJob] = []
     let tally = try plan.read(reader, leavesOut: list.ignoreUnknown) { jobs.append($0) }
     ListComplaint(title: ListArguments.title(file), problems: tally.problems).tellWhatIsLeftOut()
-    var settling = ListSettling(plan)
     var marked: [String] = []
     let files = try jobs.map { job in
-      var asked = (try settling.settle(job) ?? job).request
+      var asked = (try plan.settle(job) ?? job).request
       let last = try asked.urls.first.flatMap { url throws(Defect) in try Self.name(of: url.text) }
       guard let name = asked.outputText(named: last) else {
         throw Defect(line: job.line, reason: "the URL does not end in a file name: it needs an output")
@@ -199,8 +198,7 @@ struct GetItem {
   /// the same job.
   var job: JobName {
     if let known { return known }
-    let url = asked.urls.first.map { URLText($0.text).withoutPassword }
-    let source = url ?? asked.resolve.map { "resolve: \($0.text)" } ?? ""
+    let source = asked.knownURL ?? asked.resolve.map { "resolve: \($0.text)" } ?? ""
     return JobName(like: name, suffix: "-" + PayloadName.fingerprint(of: [source, path]).prefix(16))
   }
 
@@ -217,6 +215,11 @@ struct GetItem {
     request.mode = request.mode ?? usualMode
     return request
   }
+}
+
+extension JobRequest {
+  /// What `get` knows a job by.
+  var knownURL: String? { urls.first.map { URLText($0.text).withoutPassword } }
 }
 
 /// Where `-o` puts files.

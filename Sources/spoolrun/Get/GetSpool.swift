@@ -107,7 +107,7 @@ struct GetSpool {
     guard spool.isBesideFiles, let directory = items.first?.directory else { return }
     let left = try OwnSpools.left(of: directory, in: spool, andPaused: true)
     func key(_ name: String, _ asked: JobRequest) -> ExactText? {
-      asked.urls.first.map { "\(URLText($0.text).withoutPassword) \(name)".exact }
+      asked.knownURL.map { "\($0) \(name)".exact }
     }
     let names = Set(left.map(\.job.fileName))
     let jobs = Dictionary(left.map { (key($0.name, $0.asked), $0.job) }) { first, _ in first }
