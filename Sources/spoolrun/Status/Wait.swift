@@ -31,12 +31,7 @@ struct Wait: ParsableCommand {
 
   func validate() throws {
     _ = try seconds(of: "--timeout", timeout)
-    if all, !names.isEmpty {
-      throw ValidationError("names and --all cannot be used together; name the spool with --spool")
-    }
-    if !all, names.isEmpty {
-      throw ValidationError("Name jobs, or use --all. Write `--` before a name that begins with a dash.")
-    }
+    try GestureOptions.check(names, isForMany: all)
   }
 
   func run() throws {

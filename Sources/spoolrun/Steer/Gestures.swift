@@ -218,10 +218,15 @@ struct GestureOptions: ParsableArguments {
 
   func validate(all: Bool, failed: Bool = false, _ spelling: String = "--all") throws {
     if all, failed { throw ValidationError("--all and --failed cannot be used together") }
-    if !all, !failed, names.isEmpty {
+    try Self.check(names, isForMany: all || failed, spelling)
+  }
+
+  /// - Parameter isForMany: whether an option names the jobs, which is one of `spelling`.
+  static func check(_ names: [String], isForMany: Bool, _ spelling: String = "--all") throws {
+    if !isForMany, names.isEmpty {
       throw ValidationError("Name jobs, or use \(spelling). Write `--` before a name that begins with a dash.")
     }
-    if all || failed, !names.isEmpty {
+    if isForMany, !names.isEmpty {
       throw ValidationError("names and \(spelling) cannot be used together; name the spool with --spool")
     }
   }
