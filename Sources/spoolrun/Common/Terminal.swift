@@ -131,9 +131,6 @@ enum LogReader: Sendable, Equatable {
     return String(cString: stream) == "\(status.st_dev):\(status.st_ino)" ? .journal : .other
   }()
 
-  /// The same; but a terminal gets only what a file would.
-  static var currentButTerminal: LogReader { current == .terminal ? .other : current }
-
   /// The text as it is written to this reader: with the priority in front of each line if that is understood.
   func text(_ text: String, _ priority: LogPriority) -> String {
     guard self == .journal else { return text }
@@ -144,10 +141,7 @@ enum LogReader: Sendable, Equatable {
 
 /// A priority of syslog(3), as the journal of systemd understands it.
 enum LogPriority: Int, Sendable {
-  case error = 3
-  case warning = 4
-  case info = 6
-  case debug = 7
+  case error = 3, warning = 4, info = 6, debug = 7
 
   init(_ level: Event.Level) {
     switch level {

@@ -28,8 +28,9 @@ final class GetOutput: Sendable {
     let bars = StatusBars(progress, .text)
     (self.bars, self.stays, self.telling) = (bars, stays, telling)
     names = Dictionary(items.map { ($0.job.fileName, $0.shown) }) { first, _ in first }
-    printer = EventPrinter(of: spool.location, isVerbose: telling == .steps, format: .text, reader: .currentButTerminal)
-    {
+    // A terminal gets only what a file would.
+    let reader: LogReader = LogReader.current == .terminal ? .other : LogReader.current
+    printer = EventPrinter(of: spool.location, isVerbose: telling == .steps, format: .text, reader: reader) {
       if let bars { bars.print($0) } else { Terminal.log($0) }
     }
   }

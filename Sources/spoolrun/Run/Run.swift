@@ -200,11 +200,11 @@ struct Run: ParsableCommand {
         """)
     }
     do throws(StartProblem) {
-      defer { output.finish() }
+      defer { output.bars?.finish() }
       let end = try WorkerLoop.run { () async throws(StartProblem) -> (summary: RunSummary, successor: Spool?) in
         let worker: Worker
         do throws(OutputRootProblem) {
-          worker = try Worker(spool, options) { output.print($0) }
+          worker = try Worker(spool, options) { output.printer.print($0) }
         } catch {
           throw .output(error)
         }
@@ -261,8 +261,8 @@ struct Run: ParsableCommand {
 
 /// What a run shows on standard error: the log, the progress bars below it, and on a terminal what came of it.
 private struct RunOutput: Sendable {
-  private let bars: StatusBars?
-  private let printer: EventPrinter
+  let bars: StatusBars?
+  let printer: EventPrinter
   private let hasClosing: Bool
   private let began = Host.current.milliseconds()
 
@@ -275,11 +275,7 @@ private struct RunOutput: Sendable {
     hasClosing = LogReader.current == .terminal && format == .text
   }
 
-  func print(_ event: Event) { printer.print(event) }
-
   @WorkerLoop func follow(_ worker: Worker) { if let bars { worker.onProgress = { bars.update($0) } } }
-
-  func finish() { bars?.finish() }
 
   /// Says what came of the run, unless nothing could be done.
   func close(_ summary: RunSummary, isOnce: Bool) {
