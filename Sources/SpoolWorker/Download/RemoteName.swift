@@ -13,17 +13,13 @@ package import Transfer
   package nonisolated static func output(
     of request: JobRequest, _ options: TransferOptions, say: (String) -> Void
   ) throws(Failure) -> JobRequest.Line? {
-    let answer = try WorkerLoop.run { () async -> Result<(name: String, isProposed: Bool), Failure> in
-      do throws(Failure) {
-        let engine: any Fetcher
-        do throws(TransferError) { engine = try WorkerLoop.executor.surroundings.makeFetcher(options) } catch {
-          throw Failure(.io, error.description)
-        }
-        return .success(try await RemoteName(engine: engine).ask(request))
-      } catch {
-        return .failure(error)
+    let answer = try WorkerLoop.run { () async throws(Failure) -> (name: String, isProposed: Bool) in
+      let engine: any Fetcher
+      do throws(TransferError) { engine = try WorkerLoop.executor.surroundings.makeFetcher(options) } catch {
+        throw Failure(.io, error.description)
       }
-    }.get()
+      return try await RemoteName(engine: engine).ask(request)
+    }
     guard let text = request.outputText(named: answer.name), OutputPath.defect(of: text) == nil else {
       throw Failure(.badOutput, "the server's name is no file name")
     }

@@ -120,8 +120,12 @@ final class LinuxSurroundings: LoopSurroundings, @unchecked Sendable {
   package nonisolated var unownedExecutor: UnownedSerialExecutor { Self.executor.asUnownedSerialExecutor() }
 
   /// Runs `body` on the calling thread, with everything it starts on this actor, until it returns.
-  package static func run<Result: Sendable>(_ body: @escaping @WorkerLoop @Sendable () async -> Result) -> Result {
-    executor.run(body)
+  package static func run<Value: Sendable, Problem: Error>(
+    _ body: @escaping @WorkerLoop @Sendable () async throws(Problem) -> Value
+  ) throws(Problem) -> Value {
+    try executor.run { () async -> Result<Value, Problem> in
+      do throws(Problem) { return .success(try await body()) } catch { return .failure(error) }
+    }.get()
   }
 
   @discardableResult nonisolated static func start(_ body: @escaping @WorkerLoop @Sendable () async -> Void) -> Task<

@@ -115,14 +115,9 @@ struct Add: ParsableCommand {
   private func jobRequest(_ urls: [String], _ pieces: PieceList?) throws -> JobRequest {
     try list.refuseWithoutFile()
     if urls.isEmpty, job.text(JobKey.resolve.name) == nil { throw ValidationError("no URL, and no list by --from") }
-    let request: JobRequest
-    do throws(Defect) {
-      let given = job.given.map { key, text in (key, key.name == JobKey.pieces.name ? pieces?.key.text ?? text : text) }
-      request = try JobRequest(urls: urls, given: given)
-      _ = try request.readBack()
-    } catch {
-      throw ValidationError(error.reason)
-    }
+    let given = job.given.map { key, text in (key, key.name == JobKey.pieces.name ? pieces?.key.text ?? text : text) }
+    let request = try JobRequest(urls: urls, given: given)
+    _ = try request.readBack()
     try GivenJob.refuse(expired: request)
     let isNamedByURL = request.output?.isDirectory ?? true
     if remoteName {
@@ -145,7 +140,9 @@ struct Add: ParsableCommand {
   private func namedByServer(_ request: JobRequest, _ spool: Spool) throws -> JobRequest {
     var named = request
     do {
-      let (defaults, network) = try networkDefaults(of: spool)
+      // The server may want to know who asks. Who may only drop jobs cannot read the defaults.
+      let defaults = (try? spool.defaults()) ?? JobRequest()
+      let network = try defaults.networkOptions(of: spool) { _ in }
       // The person has written the scheme. Redirects lead to http and https only.
       let options = TransferOptions(protocols: Set(Scheme.allCases), network: network)
       named.output = try RemoteName.output(of: request.inheriting(defaults), options) { Terminal.error($0) }
@@ -156,12 +153,6 @@ struct Add: ParsableCommand {
     }
     return named
   }
-
-  /// The server may want to know who asks. Who may only drop jobs cannot read the defaults.
-  private func networkDefaults(of spool: Spool) throws(Defect) -> (JobRequest, NetworkOptions) {
-    guard let defaults = try? spool.defaults() else { return (JobRequest(), NetworkOptions()) }
-    return (defaults, try defaults.networkOptions(of: spool) { _ in })
-  }
 }
 
 /// Drops one checked job, and says what it did: the job's name on standard output, and the rest on standard error.
@@ -171,7 +162,6 @@ private struct JobDrop {
   let pieces: PieceList?
   let name: JobName
 
-  /// - Parameter ifNew: whether to drop nothing if the spool has the job already.
   func run(ifNew: Bool) throws -> (job: FileName, isNew: Bool) {
     ifNew ? try Drops(spool).aloneOrTold { try dropIfNew() } : try drop()
   }

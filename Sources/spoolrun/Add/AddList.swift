@@ -37,16 +37,14 @@ struct AddList {
     var renamed = (count: 0, example: "")
 
     var text: String {
-      var parts = ["\(added) added"]
-      if known > 0 { parts.append("\(known) already there") }
-      if taken > 0 { parts.append("\(taken) skipped because another job has the name") }
-      if repeated > 0 { parts.append("\(repeated) in the list twice") }
-      if leftOut > 0 { parts.append("\(leftOut) left out") }
-      return parts.joined(separator: ", ")
+      let others = [
+        (known, "already there"), (taken, "skipped because another job has the name"), (repeated, "in the list twice"),
+        (leftOut, "left out"),
+      ]
+      return "\(added) added" + others.filter { $0.0 > 0 }.map { ", \($0) \($1)" }.joined()
     }
   }
 
-  /// - Parameter ifNew: whether to skip each job that the spool has already, as `--new` says.
   func run(in spool: Spool, ifNew: Bool) throws {
     do {
       let account = try ExitStatus.reporting("the jobs cannot be dropped") {
@@ -106,7 +104,7 @@ struct AddList {
     (account.repeated, account.leftOut) = (tally.repeated, tally.problems.count)
     progress.erase()
     ListComplaint(title: title, problems: tally.problems).tellWhatIsLeftOut()
-    return try settle(jobs, plan, spool, &account, &progress)
+    return try settle(jobs, &plan, spool, &account, &progress)
   }
 
   /// Puts a list of pieces into the spool, if this user may.
@@ -134,16 +132,16 @@ struct AddList {
   }
 
   private func settle(
-    _ jobs: CheckedJobs, _ plan: ListPlan, _ spool: Spool, _ account: inout Account, _ progress: inout ProgressLine
+    _ jobs: CheckedJobs, _ plan: inout ListPlan, _ spool: Spool, _ account: inout Account,
+    _ progress: inout ProgressLine
   ) throws -> CheckedJobs {
-    var settling = ListSettling(plan)
-    guard settling.isNeeded else { return jobs }
+    guard plan.isContested else { return jobs }
     let settled = try CheckedJobs(spool)
     try jobs.rewind()
     while let job = try jobs.next() {
       progress.update(
         "naming \(settled.count) of \(jobs.count), \(percentage(UInt64(settled.count), of: UInt64(jobs.count)))%")
-      let own = try settling.settle(job)
+      let own = try plan.settle(job)
       if own != nil { account.marked.insert(settled.count) }
       try settled.append(own ?? job)
     }
@@ -223,7 +221,7 @@ struct ListArguments: ParsableArguments {
         if key.scope == .job, key.name != "root" {
           throw ValidationError("--\(key.name) belongs to one file: it cannot be given for a list")
         }
-        do throws(Defect) { try request.set(key, text) } catch { throw ValidationError(error.reason) }
+        try request.set(key, text)
       }
       return AddList(
         title: Self.title(file), path: Self.path(file), options: try options(), request: request,
@@ -284,7 +282,6 @@ struct ListComplaint {
   }
 
   /// - Parameter leavesOut: whether what cannot be used is left out: then nothing is left.
-  /// - Parameter consequence: what comes of it, such as `nothing is dropped`.
   func refuse(leavesOut: Bool, _ consequence: String) {
     if problems.count == 1 {
       return Terminal.error("\(reasons[0]);\(leavesOut ? "" : " --ignore-unknown leaves it out;") \(consequence)")

@@ -14,8 +14,8 @@ struct ListPlan {
   /// Whether a job may name an output root.
   private let takesRoots: Bool
   private let now = Timestamp.now()
-  private(set) var outputs = ListOutputs()
-  private(set) var names = ListNames()
+  private var outputs = ListOutputs()
+  private var names = ListNames()
 
   init(_ options: JobRequest, directory: String?, schemes: AllowedSchemes, takesRoots: Bool = true) {
     self.takesRoots = takesRoots
@@ -27,7 +27,6 @@ struct ListPlan {
 
   /// - Parameter leavesOut: whether the list is taken without what cannot be used, if anything is left of it.
   /// - Parameter keepPieces: puts a list of pieces where the worker finds it; false to leave it out.
-  /// - Parameter take: gets each job that can be used.
   /// - Returns: also how many jobs an earlier line asks for as well.
   /// - Throws: ``ListProblems`` where the list is refused; ``Defect`` where it cannot be read to its end.
   mutating func read(
@@ -131,22 +130,14 @@ struct ListPlan {
     }
     return (path, false)
   }
-}
 
-/// Gives jobs of a list that want the same name, or the same output, names of their own, when all of the list is known.
-/// The names come from the URLs (``PayloadName/marked(_:of:_:limit:)``), so the order of the list makes no difference.
-struct ListSettling {
-  private var outputs: ListOutputs
-  private var names: ListNames
+  // MARK: when all of the list is known
 
-  var isNeeded: Bool { !outputs.contested.isEmpty || !names.contested.isEmpty }
+  /// Whether jobs want the same name, or the same output.
+  var isContested: Bool { !outputs.contested.isEmpty || !names.contested.isEmpty }
 
-  init(_ plan: ListPlan) {
-    outputs = plan.outputs
-    names = plan.names
-  }
-
-  /// - Parameter job: each job of the list, in its order.
+  /// Gives a job that wants what another one wants a name of its own. It comes from the URLs
+  /// (``PayloadName/marked(_:of:_:limit:)``), so the order of the list makes no difference.
   /// - Returns: the job as it is dropped; nil where that is the same.
   /// - Throws: ``Defect`` with a line of the list.
   mutating func settle(_ job: CheckedJob) throws(Defect) -> CheckedJob? {

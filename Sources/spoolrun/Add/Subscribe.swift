@@ -91,22 +91,16 @@ struct Subscribe: ParsableCommand {
   }
 
   private func order() throws -> (request: JobRequest, name: JobName) {
-    var request: JobRequest
     let offered = OfferedSubscription.all.first { $0.name == self.urls[0] }
     if let offered, self.urls.count > 1 {
       throw ValidationError("\(offered.name) is a name of --list: one at a time, and no URLs with it")
     }
-    let urls: [String]
-    do throws(Defect) {
-      let base = try offered?.request(without: job.given)
-      urls = base?.urls.map(\.text) ?? self.urls
-      request = try JobRequest(base ?? JobRequest(), urls: base == nil ? urls : [], given: job.given)
-      if !request.isStandingOrder { try request.set(JobKey.ofOrders[0], Self.defaultEvery) }
-      _ = try request.readBack()
-      if let defect = request.orderDefect { throw defect }
-    } catch {
-      throw ValidationError(error.reason)
-    }
+    let base = try offered?.request(without: job.given)
+    let urls = base?.urls.map(\.text) ?? self.urls
+    var request = try JobRequest(base ?? JobRequest(), urls: base == nil ? urls : [], given: job.given)
+    if !request.isStandingOrder { try request.set(JobKey.ofOrders[0], Self.defaultEvery) }
+    _ = try request.readBack()
+    if let defect = request.orderDefect { throw defect }
     try GivenJob.refuse(expired: request)
     let parts = try GivenJob.parts(of: urls)[0]
     let usual = parts.host.split(at: "[]").joined() + (parts.lastPathSegment.map { "-\($0)" } ?? "")

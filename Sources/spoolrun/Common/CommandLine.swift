@@ -58,7 +58,6 @@ enum UnreadableText {
   private static let paths: Set = ["--spool", "--directory", "-d", "--textfile"]
 
   /// Exits with status 64 if an argument or SPOOLRUN_SPOOL is not UTF-8 and would be taken for text.
-  /// - Parameter arguments: without the program's name.
   static func refuse(in arguments: [[UInt8]]) {
     if let index = first(in: arguments) { exit(of: escaped(arguments[index])) }
     refuse(variable: "SPOOLRUN_SPOOL")
@@ -103,7 +102,6 @@ enum DashedName {
 
   /// Exits with status 64 if an argument before `--` begins with a single dash and has a letter that is no option.
   /// The value of `-j` may follow it directly.
-  /// - Parameter arguments: without the program's name.
   static func refuse(in arguments: [String]) {
     guard let name = first(in: arguments) else { return }
     ExitStatus.exitOfUsage(

@@ -57,7 +57,6 @@ struct JobOptions<Keys: JobKeySelection>: ParsableArguments, CustomReflectable {
         completion: key.choices.isEmpty ? nil : .list(key.choices))
     }
   }
-
 }
 
 private struct OptionName: CodingKey {
@@ -75,6 +74,8 @@ enum GivenJob {
     try Libcurl.loadOrExit()
     do { return try check() } catch let error as ValidationError {
       throw ExitStatus.refusal(error.message, by: command)
+    } catch let defect as Defect {
+      throw ExitStatus.refusal(defect.reason, by: command)
     }
   }
 
@@ -97,9 +98,19 @@ enum GivenJob {
   }
 }
 
+/// The seconds in an option's value; nil without one.
+/// - Parameter range: what `isAllowed` allows, in words.
+func seconds(
+  of option: String, _ value: String?, _ range: String = "from 1s to 365d, such as 2h",
+  isAllowed: (Int) -> Bool = { _ in true }
+) throws -> Int? {
+  guard let value else { return nil }
+  if let seconds = duration(value), isAllowed(seconds) { return seconds }
+  throw ValidationError("\(option) must be a time \(range)")
+}
+
 extension JobRequest {
   /// What the arguments of a command ask for.
-  /// - Throws: ``Defect`` for a value that its key refuses.
   /// - Parameter base: what is asked for besides.
   init(_ base: JobRequest = JobRequest(), urls: [String], given: [(key: JobKey, text: String)]) throws(Defect) {
     self = base

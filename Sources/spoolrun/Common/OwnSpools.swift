@@ -1,4 +1,3 @@
-internal import CLinux
 internal import Glibc
 internal import Spool
 internal import SpoolStatus
@@ -55,14 +54,10 @@ enum OwnSpools {
     PersonalSpool.location.flatMap { isDirectory("\($0)/gets") ? GetRecords($0) : nil }
   }
 
-  private static func look(in parent: String, _ records: GetRecords) throws(SpoolError) -> GetDirectory.Found {
-    try GetDirectory.look(in: parent, records, settings: PersonalSpool.settings)
-  }
-
   /// The one beside the files of a directory that may be another user's.
   private static func look(in parent: String) throws(SpoolError) -> GetDirectory.Found {
     do throws(SpoolError) {
-      if let records { return try look(in: parent, records) }
+      if let records { return try GetDirectory.look(in: parent, records, settings: PersonalSpool.settings) }
     } catch  where error.errno == .permissionDenied {}
     return .nothing
   }
@@ -95,7 +90,6 @@ enum OwnSpools {
 
   /// What earlier commands have left to do in a directory, but for what is paused: in the spool beside the files, or
   /// else in the person's own.
-  /// - Throws: the exit status, after a message, also where a spool is there that is not used.
   static func left(in directory: String) throws -> [Left] {
     guard let parent = try? realPath(directory) else { return [] }
     return try ExitStatus.reporting(escaped(directory)) {
@@ -186,7 +180,7 @@ enum OwnSpools {
   static func open(for use: SpoolUse, done: Bool = false, warns: Bool = true) throws -> [Spool] {
     guard PersonalSpool.location != nil else { return [] }
     if use != .reading { _ = try PersonalSpool.become(ownerOf: nil) }
-    let directories: [Directory] = [.new, .urgent, .cur, .partial, .hold, .failed, .standing] + (done ? [.done] : [])
+    let directories = GetDirectory.undone + (done ? [.done] : [])
     return try ExitStatus.reporting("the spools of your gets") {
       var found = try records.map { try all($0, warns: warns) } ?? []
       let here = (try? realPath("."))?.exact
@@ -213,7 +207,7 @@ enum OwnSpools {
     var found: [Spool] = []
     for parent in try here + records.directories().filter({ $0.exact != here.first?.exact }) {
       do throws(SpoolError) {
-        switch try look(in: parent, records) {
+        switch try GetDirectory.look(in: parent, records, settings: PersonalSpool.settings) {
         case .own(let spool): found.append(spool)
         case .stranger(let reason): leaveOut(parent, reason)
         case .nothing:

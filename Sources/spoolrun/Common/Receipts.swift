@@ -177,7 +177,6 @@ struct PayloadReader: Sendable {
   }
 
   /// What is wrong with the payload; nil if nothing is.
-  /// - Parameter take: gets the payload's bytes.
   private func flaw(_ found: Journal.Done, _ take: (UnsafeRawBufferPointer) -> Void = { _ in }) throws(SpoolError)
     -> Flaw?
   {
@@ -267,8 +266,6 @@ struct VerifyAnswer: Sendable {
   var line: String?
   /// For standard error; nil for nothing.
   var problem: String?
-
-  var hasText: Bool { line != nil || problem != nil }
 }
 
 /// How far `verify` is. Several threads count, one looks.

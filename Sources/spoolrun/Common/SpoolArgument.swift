@@ -23,11 +23,9 @@ enum SpoolOpening {
     return String(cString: value)
   }
 
-  /// - Parameter named: the spool on the command line; nil if there is none.
   /// - Parameter use: root changes another user's spool only as that user.
   /// - Parameter mayBeCommand: whether `named` is in the position of a command.
   /// - Parameter host: what claims name this host by; nil for its own name.
-  /// - Parameter settings: where `defaults` and `hooks` are; nil for the spool itself.
   static func open(
     _ named: String?, for use: SpoolUse, mayBeCommand: Bool = false, host: String? = nil, settings: [String]? = nil
   ) throws -> Spool {
@@ -48,7 +46,8 @@ enum SpoolOpening {
         let isPath = location.utf8.contains(0x2F) || access(location, F_OK) == 0
         let doubt = mayBeCommand && !isPath ? "; there is no command of this name either" : ""
         let gets = origin.isEmpty ? "" : "; what a `spoolrun get` has fetched, the same command checks"
-        let isFile = error.errno == .notDirectory && mayBeFile(location)
+        let isFile =
+          error.errno == .notDirectory && fileStatus(at: location).map { $0.st_mode & S_IFMT == S_IFREG } ?? false
         let advice =
           isFile
           ? "of a file, `spoolrun explain NAME` in its directory tells where a `get` has it from"
@@ -95,15 +94,9 @@ enum SpoolOpening {
     return use.changesJobs ? try spool.stranger() : nil
   }
 
-  private static func mayBeFile(_ location: String) -> Bool {
-    var status = stat()
-    return stat(location, &status) == 0 && status.st_mode & S_IFMT == S_IFREG
-  }
-
   /// Why `location` cannot be entered.
   private static func obstacle(_ location: String) -> String {
-    var status = stat()
-    guard stat(location, &status) == 0 else { return "a directory above the spool cannot be entered" }
+    guard let status = fileStatus(at: location) else { return "a directory above the spool cannot be entered" }
     return status.st_uid == geteuid()
       ? "the spool's mode does not let its owner read and enter it" : "the spool belongs to another user"
   }
@@ -201,7 +194,6 @@ enum JobNameCompletion {
     }
   }
 
-  /// - Parameter words: the command line so far, with the program's name.
   private static func names(_ words: [String], _ prefix: [UInt8]) -> [String] {
     let (owner, boot) = WorkerID.current()
     // A shell that completes has no place for an error.

@@ -3,15 +3,18 @@ internal import Glibc
 internal import Spool
 internal import SystemPackage
 
-func isDirectory(_ path: String) -> Bool {
+/// nil where a path leads to nothing that this user can see.
+func fileStatus(at path: String) -> stat? {
   var status = stat()
-  return stat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFDIR
+  return stat(path, &status) == 0 ? status : nil
 }
+
+func isDirectory(_ path: String) -> Bool { fileStatus(at: path).map { $0.st_mode & S_IFMT == S_IFDIR } ?? false }
 
 /// The part of a path that is there, and the rest, which may still have to come.
 func existingPart(of path: String) -> (there: String, rest: Substring) {
-  var (end, status) = (path.endIndex, stat())
-  while end > path.startIndex, stat(String(path[..<end]), &status) != 0 {
+  var end = path.endIndex
+  while end > path.startIndex, fileStatus(at: String(path[..<end])) == nil {
     end = path.utf8[..<end].lastIndex(of: UInt8(ascii: "/")) ?? path.startIndex
   }
   let top = path.begins(with: "/") ? "/" : "."
@@ -25,13 +28,14 @@ enum SpoolOwner {
   /// called before the process has threads or files of its own.
   /// - Returns: what root has looked at: the path may lead elsewhere when it is opened. nil if this is not root.
   @discardableResult static func become(of location: String) throws -> stat? {
-    var status = stat()
     // If it does not exist, its opening reports that.
-    guard geteuid() == 0, stat(location, &status) == 0 else { return nil }
+    guard geteuid() == 0, let status = fileStatus(at: location) else { return nil }
     if status.st_uid == 0 { return status }
     guard let account = Account(status.st_uid, group: status.st_gid) else { throw refusal(status.st_uid, "getpwuid") }
     // The groups first: only root may change them.
-    guard account.takeGroups() else { throw refusal(status.st_uid, "setgroups") }
+    guard account.name.map({ initgroups($0, account.group) }) ?? setgroups(0, nil) == 0 else {
+      throw refusal(status.st_uid, "setgroups")
+    }
     guard setgid(account.group) == 0 else { throw refusal(status.st_uid, "setgid") }
     guard setuid(status.st_uid) == 0 else { throw refusal(status.st_uid, "setuid") }
     // setuid(2) of root sets the saved user id as well, so the process cannot become root again.
@@ -46,8 +50,8 @@ enum SpoolOwner {
 
   private static func refusal(_ user: uid_t, _ call: String) -> any Error {
     let reason = Errno(rawValue: errno)
-    Terminal.error("cannot become user \(user), the spool's owner: \(call): \(reason); run spoolrun as that user")
-    return ExitStatus.inputOutput.code
+    return ExitStatus.inputOutput.after(
+      "cannot become user \(user), the spool's owner: \(call): \(reason); run spoolrun as that user")
   }
 
   private struct Account {
@@ -69,11 +73,6 @@ enum SpoolOwner {
       name = String(cString: entry.pointee.pw_name)
       self.group = entry.pointee.pw_gid
       home = String(cString: entry.pointee.pw_dir)
-    }
-
-    func takeGroups() -> Bool {
-      if let name { return initgroups(name, group) == 0 }
-      return setgroups(0, nil) == 0
     }
   }
 }

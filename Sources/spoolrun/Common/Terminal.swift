@@ -112,9 +112,6 @@ enum Terminal {
 
   private static func variable(_ name: String) -> String { getenv(name).map { String(cString: $0) } ?? "" }
   private static func number(_ name: String) -> Int? { Int(variable(name)).flatMap { $0 > 0 ? $0 : nil } }
-
-  /// Of a clock that never jumps.
-  static func milliseconds() -> Int64 { Host.current.milliseconds() }
 }
 
 /// Who reads standard error.
@@ -129,15 +126,10 @@ enum LogReader: Sendable, Equatable {
     if isatty(STDERR_FILENO) == 1 { return .terminal }
     var status = stat()
     guard let stream = getenv("JOURNAL_STREAM"), fstat(STDERR_FILENO, &status) == 0 else { return .other }
-    return isJournal(String(cString: stream), device: status.st_dev, inode: status.st_ino) ? .journal : .other
+    // The device and inode of the journal's stream (systemd.exec(5)). A child whose standard error leads elsewhere
+    // inherits the variable as well.
+    return String(cString: stream) == "\(status.st_dev):\(status.st_ino)" ? .journal : .other
   }()
-
-  /// The same; but a terminal gets only what a file would.
-  static var currentButTerminal: LogReader { current == .terminal ? .other : current }
-
-  /// Whether the file is the stream of the journal: `JOURNAL_STREAM` is its device and inode (systemd.exec(5)). A child
-  /// whose standard error leads elsewhere inherits the variable as well.
-  static func isJournal(_ stream: String, device: UInt, inode: UInt) -> Bool { stream == "\(device):\(inode)" }
 
   /// The text as it is written to this reader: with the priority in front of each line if that is understood.
   func text(_ text: String, _ priority: LogPriority) -> String {
@@ -149,10 +141,7 @@ enum LogReader: Sendable, Equatable {
 
 /// A priority of syslog(3), as the journal of systemd understands it.
 enum LogPriority: Int, Sendable {
-  case error = 3
-  case warning = 4
-  case info = 6
-  case debug = 7
+  case error = 3, warning = 4, info = 6, debug = 7
 
   init(_ level: Event.Level) {
     switch level {
@@ -172,12 +161,11 @@ struct ProgressLine {
   private let isShown = Terminal.isCapable(STDERR_FILENO)
   private let look = Terminal.look(STDERR_FILENO)
   private var region = LiveRegion()
-  private var next = Terminal.milliseconds() + interval
+  private var next = Host.current.milliseconds() + interval
 
-  /// - Parameter line: for so many columns.
   mutating func update(_ line: (_ width: Int, Look) -> StyledLine) {
     guard isShown else { return }
-    let now = Terminal.milliseconds()
+    let now = Host.current.milliseconds()
     guard now >= next, let size = Terminal.size(STDERR_FILENO) else { return }
     next = now + Self.interval
     // The last column stays empty: terminals differ in where the cursor is after a full line.
@@ -221,7 +209,6 @@ enum ExitStatus: Int32 {
 
   /// The worst outcome of a run. From the worst: nothing can be fetched at all, the spool fails, a job was given up, a
   /// job waits.
-  /// - Parameter kind: the type of the spool's file system.
   init(_ summary: RunSummary, on kind: FileSystemKind) {
     if summary.obstacle != nil {
       self = .unavailable

@@ -43,7 +43,6 @@ struct AllowedSchemes {
     }
   }
 
-  /// - Throws: the exit status, after a message, if one of the URLs is refused.
   func check(_ urls: [String]) throws {
     let schemes = urls.compactMap { try? URLParts($0).scheme }
     guard let refusal = schemes.lazy.compactMap({ refusal(of: $0) }).first else { return }
@@ -100,22 +99,28 @@ extension WorkerOptions {
     self.authorities = authorities
     network.authorities = authorities
   }
+
+  /// Tries the spool's file system, and agrees with the spool's other workers on the lease.
+  /// - Parameter lease: as a person wrote it; nil for that of the others.
+  mutating func prepareSharing(of spool: Spool, lease: String? = nil, isVerbose: Bool) throws {
+    fileSystem = try fileSystem ?? Fitness.traits(for: spool, isVerbose: isVerbose)
+    let place = escaped(spool.location)
+    do {
+      try Leases(spool).agree(on: lease.flatMap { duration($0) }.map { Int64($0) })
+    } catch let error as SpoolError {
+      // Without a wish, a worker can run in a spool that it cannot write to now, such as one on a full disk.
+      if lease != nil || isVerbose { Terminal.error("\(place): the lease cannot be agreed on: \(error)", .warning) }
+      if lease != nil { throw ExitStatus(error, on: spool.kind).code }
+    } catch {
+      throw ExitStatus.configuration.after("\(place): \(error)")
+    }
+  }
 }
 
 /// Whether workers can use a spool where it is.
-struct Fitness {
-  var limits: [String]
-  var obstacles: [String]
-
-  var lines: [String] {
-    if !obstacles.isEmpty { return ["unfit:"] + obstacles.map { "  \($0)" } }
-    return limits.isEmpty ? ["fit"] : ["fit with limits:"] + limits.map { "  \($0)" }
-  }
-
+enum Fitness {
   /// What a worker that starts there finds out. A file system that cannot be tried now, such as a full one, is not
   /// unfit: the worker reports what keeps its jobs from running.
-  /// - Parameter isVerbose: whether to say that it cannot be tried.
-  /// - Throws: the exit status, after a message, where it is unfit.
   static func traits(for spool: Spool, isVerbose: Bool) throws -> FileSystemTraits? {
     let place = escaped(spool.location)
     let traits: FileSystemTraits
@@ -129,25 +134,6 @@ struct Fitness {
       throw ExitStatus.configuration.code
     }
     return traits
-  }
-}
-
-extension WorkerOptions {
-  /// Tries the spool's file system, and agrees with the spool's other workers on the lease.
-  /// - Parameter lease: as a person wrote it; nil for that of the others.
-  /// - Throws: the exit status, after a message, if the file system is unfit, or the others have another lease.
-  mutating func prepareSharing(of spool: Spool, lease: String? = nil, isVerbose: Bool) throws {
-    fileSystem = try fileSystem ?? Fitness.traits(for: spool, isVerbose: isVerbose)
-    let place = escaped(spool.location)
-    do {
-      try Leases(spool).agree(on: lease.flatMap { duration($0) }.map { Int64($0) })
-    } catch let error as SpoolError {
-      // Without a wish, a worker can run in a spool that it cannot write to now, such as one on a full disk.
-      if lease != nil || isVerbose { Terminal.error("\(place): the lease cannot be agreed on: \(error)", .warning) }
-      if lease != nil { throw ExitStatus(error, on: spool.kind).code }
-    } catch {
-      throw ExitStatus.configuration.after("\(place): \(error)")
-    }
   }
 }
 

@@ -80,9 +80,7 @@ struct Get: ParsableCommand {
     completion: .directory) var spool: String?
 
   func validate() throws {
-    if let patience, duration(patience) == nil {
-      throw ValidationError("--patience must be a time from 1s to 365d, such as 2h")
-    }
+    _ = try seconds(of: "--patience", patience)
     var options = WorkerOptions()
     do throws(Defect) { try options.setLimitRate(limitRate) } catch {
       throw ValidationError("--limit-rate \(error.reason)")
@@ -139,7 +137,11 @@ struct Get: ParsableCommand {
     let place = try spool.map { try GetSpool.named($0) } ?? GetSpool.own(for: items, location)
     let status = try ExitStatus.reporting(escaped(place.spool.location)) {
       var (mistakes, found): ([JobName], [JobName]) = ([], [])
-      defer { finish(place, mistakes, found) }
+      defer {
+        do throws(SpoolError) { try place.finish(mistakes, found: found) } catch {
+          Terminal.error("\(escaped(place.spool.location)) cannot be removed: \(error)", .warning)
+        }
+      }
       let options = try workerOptions(place, isAlone: items.count == 1)
       if options.defaults.mode == nil {
         for index in items.indices { items[index].usualMode = PayloadMode(umask: mask) }
@@ -161,14 +163,6 @@ struct Get: ParsableCommand {
     if StopSignals.last == SIGINT, Terminal.isErrorTerminal { spoolrun_die_of(SIGINT) }
     return status
   }
-
-  private func finish(_ place: GetSpool, _ mistakes: [JobName], _ found: [JobName]) {
-    do throws(SpoolError) { try place.finish(mistakes, found: found) } catch {
-      Terminal.error("\(escaped(place.spool.location)) cannot be removed: \(error)", .warning)
-    }
-  }
-
-  // MARK: getting it
 
   /// - Returns: how the items ended for which nothing was ordered, by their number.
   private func order(_ items: [GetItem], in place: GetSpool) throws -> [Int: GetEnd] {

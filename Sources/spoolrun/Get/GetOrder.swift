@@ -65,10 +65,6 @@ struct GetOrder {
 
   private static let closed: Set<Errno> = [.permissionDenied, .notPermitted, .readOnlyFileSystem, .fileNameTooLong]
 
-  private static func known(_ asked: JobRequest) -> String? {
-    asked.urls.first.map { URLText($0.text).withoutPassword }
-  }
-
   /// - Throws: ``SpoolError``, ENOENT if the job has moved since it was seen.
   private func tryPlacing(or missing: inout [(text: String, name: JobName)]) throws(SpoolError) -> GetEnd? {
     guard let place = try JobSearch(spool).places(of: item.job.fileName).last(where: { $0.directory != .standing })
@@ -81,7 +77,7 @@ struct GetOrder {
       throw SpoolError(call: .open, path: item.job.display, errno: .noSuchFileOrDirectory)
     }
     var request = request
-    if item.again == nil, Self.known(old.request)?.exact != Self.known(request)?.exact {
+    if item.again == nil, old.request.knownURL?.exact != request.knownURL?.exact {
       Terminal.error("\(escaped(item.shown)): goes on with the URL that `spoolrun url` has given it", .info)
       // The job is called after the URL of this command, so `spoolrun url` has given it another one since.
       (request.urls, request.resolve) = (old.request.urls, old.request.resolve)

@@ -9,13 +9,13 @@ enum GetTelling { case failures, results, steps }
 /// What `spoolrun get` shows on standard error: progress bars, each file that is done, and at the end those that are
 /// not.
 final class GetOutput: Sendable {
-  private let bars: StatusBars?
+  let bars: StatusBars?
   private let printer: EventPrinter
   private let telling: GetTelling
   /// The files as the person named them, by their jobs.
   private let names: [FileName: String]
   private let look = Terminal.look(STDERR_FILENO)
-  private let began = Terminal.milliseconds()
+  private let began = Host.current.milliseconds()
   /// The jobs that are done, and about which the person knows.
   private let told = Mutex<Set<FileName>>([])
   /// Whether the command waits for next attempts, of which it says why.
@@ -28,16 +28,14 @@ final class GetOutput: Sendable {
     let bars = StatusBars(progress, .text)
     (self.bars, self.stays, self.telling) = (bars, stays, telling)
     names = Dictionary(items.map { ($0.job.fileName, $0.shown) }) { first, _ in first }
-    printer = EventPrinter(of: spool.location, isVerbose: telling == .steps, format: .text, reader: .currentButTerminal)
-    {
+    // A terminal gets only what a file would.
+    let reader: LogReader = LogReader.current == .terminal ? .other : LogReader.current
+    printer = EventPrinter(of: spool.location, isVerbose: telling == .steps, format: .text, reader: reader) {
       if let bars { bars.print($0) } else { Terminal.log($0) }
     }
   }
 
   private var isTalkative: Bool { telling == .steps || telling == .results && Terminal.isErrorTerminal }
-
-  func update(_ progress: WorkerProgress) { bars?.update(progress) }
-  func finishBars() { bars?.finish() }
 
   /// The progress of a worker, with the names that the person knows.
   func update(fromWorker progress: WorkerProgress) {
@@ -45,7 +43,7 @@ final class GetOutput: Sendable {
     progress.running = progress.running.map {
       JobProgress(id: $0.id, name: names[$0.name].map { FileName($0) } ?? $0.name, bytes: $0.bytes, total: $0.total)
     }
-    update(progress)
+    bars?.update(progress)
   }
 
   /// Prints what concerns the spool, and each file that is done. Other results are printed at the end.
@@ -79,8 +77,7 @@ final class GetOutput: Sendable {
   /// - Parameter figures: of the file, with a space in front, if they are known.
   func tellDone(_ job: FileName, _ figures: String = "") {
     guard isTalkative, told.withLock({ $0.insert(job).inserted }) else { return }
-    let line = GetEnd.done.line(now: nil, look)
-    say("\(escaped(names[job] ?? job.display)): \(line.text)\(figures)")
+    say("\(escaped(names[job] ?? job.display)): \(GetEnd.done.line(look).text)\(figures)")
   }
 
   private func say(_ line: String) { if let bars { bars.print("spoolrun: \(line)") } else { Terminal.error(line) } }
@@ -90,7 +87,6 @@ final class GetOutput: Sendable {
   /// Tells how the files ended, if that has not been told.
   func tell(_ items: [GetItem], _ ends: [GetEnd]) {
     let isTerminal = Terminal.isErrorTerminal
-    let now = isTerminal ? Timestamp.now() : nil
     let present = ends.count { $0 == .isThere }
     for (item, end) in zip(items, ends) {
       if end == .isThere, telling == .failures || present > 1 && telling != .steps { continue }
@@ -98,13 +94,13 @@ final class GetOutput: Sendable {
         tellDone(item.job.fileName)
         continue
       }
-      Terminal.error("\(escaped(item.shown)): \(end.line(now: now, look).text)")
+      Terminal.error("\(escaped(item.shown)): \(end.line(look).text)")
       if isTerminal, let advice = end.advice { Terminal.log("  \(advice)") }
     }
     if present > 1, telling == .results {
       Terminal.error("\(present) files are there already, and are what their receipts say; -v names them", .info)
     }
-    if let now, items.count > 1 { close(ends, now) }
+    if isTerminal, items.count > 1 { close(ends) }
   }
 
   /// - Parameter left: bytes of files that are not there yet.
@@ -115,7 +111,7 @@ final class GetOutput: Sendable {
         + (spool.isBesideFiles ? ": `spoolrun get` alone in its directory goes on from there" : ""), .info)
   }
 
-  private func close(_ ends: [GetEnd], _ now: Timestamp) {
+  private func close(_ ends: [GetEnd]) {
     var summary = RunSummary()
     summary.done = ends.count { $0.status == .success }
     summary.givenUp = ends.count { $0.status == .givenUp }
@@ -123,8 +119,8 @@ final class GetOutput: Sendable {
     summary.gained = gained.withLock { $0 }
     let times = ends.compactMap { if case .retrying(let next, _) = $0 { next } else { nil } }
     let waiting = times.min().map { Fields().with("jobs", times.count).with("next", $0) }
-    let seconds = (Terminal.milliseconds() - began + 500) / 1000
-    let closing = RunClosing(summary, seconds: seconds, isOnce: true, waiting: waiting, now: now)
+    let seconds = (Host.current.milliseconds() - began + 500) / 1000
+    let closing = RunClosing(summary, seconds: seconds, isOnce: true, waiting: waiting, now: .now())
     if let line = closing.line(look) { Terminal.log("spoolrun: \(line.text)") }
   }
 }
@@ -181,8 +177,7 @@ enum GetEnd: Equatable {
     return [FailureCode.resolve, .connect, .tls].contains { $0.rawValue == problem.code }
   }
 
-  /// - Parameter now: for a terminal, where times are told from now on; nil for a log.
-  func line(now: Timestamp?, _ look: Look) -> StyledLine {
+  func line(_ look: Look) -> StyledLine {
     var line = StyledLine(look)
     let again = "the same command goes on where it stopped"
     func append(_ problem: JobStatus.Problem?, _ ink: Ink) {
@@ -212,7 +207,7 @@ enum GetEnd: Equatable {
     return line
   }
 
-  /// What a person can do about a failure; nil if it may be enough to wait, or if ``line(now:_:)`` says it.
+  /// What a person can do about a failure; nil if it may be enough to wait, or if ``line(_:)`` says it.
   var advice: String? {
     switch self {
     case .failed(let problem?) where problem.code != FailureCode.outputExists.rawValue:

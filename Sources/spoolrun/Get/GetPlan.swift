@@ -13,7 +13,7 @@ struct GetPlan {
   let given: [(key: JobKey, text: String)]
 
   func items() throws -> [GetItem] {
-    let place = GetPlace(output, isDirectory: isDirectory)
+    let place = GetPlace(output)
     if let output, output == "-" || place.name != nil && leadsToStream(output, place) {
       throw refusal("-o \(escaped(output)): \(ForeignOption.noStream)")
     }
@@ -88,34 +88,31 @@ struct GetPlan {
 
   /// Whether it is a device, a pipe or a socket, or leads to one or to an open file, as /dev/stdout does.
   private func leadsToStream(_ path: String, _ place: GetPlace) -> Bool {
-    var status = stat()
-    if stat(path, &status) == 0, status.st_mode & S_IFMT != S_IFREG { return true }
+    if let status = fileStatus(at: path), status.st_mode & S_IFMT != S_IFREG { return true }
     let parent = (try? realPath(place.directory)) ?? ""
     return parent == "/dev" || parent.begins(with: "/proc/")
   }
 
   /// One file, checked by the reader that a worker uses.
   private func file(_ name: String, _ urls: [String]) throws -> (name: String, asked: JobRequest) {
-    do throws(Defect) {
-      let names = try urls.map { url throws(Defect) in try Self.name(of: url) }
+    do {
+      let names = try urls.map { try Self.name(of: $0) }
       let asked = try JobRequest(urls: urls, given: given)
       // curl takes several URLs for several files. As mirrors, all but one would never be fetched.
       if Set(names.compactMap { $0?.exact }).count > 1, !asked.expected.provesContent {
-        throw Defect(
-          line: nil,
-          reason:
-            "the URLs end in different names: get each by itself, or all with -o DIR/; if they are mirrors of one "
-            + "file, a digest proves it, such as --sha256")
+        throw refusal(
+          "the URLs end in different names: get each by itself, or all with -o DIR/; if they are mirrors of one file, "
+            + "a digest proves it, such as --sha256")
       }
       // Only the URL can give a name with blanks around it.
       let name = names.first??.exact == name.exact ? name : String(trimmed(name[...]))
-      if let reason = OutputPath.defect(of: name) { throw Defect(line: nil, reason: "output: \(reason)") }
+      if let reason = OutputPath.defect(of: name) { throw refusal("output: \(reason)") }
       var placed = asked
       placed.setOutput(name)
       _ = try placed.readBack()
       return (name, asked)
-    } catch {
-      throw refusal(error.reason)
+    } catch let defect as Defect {
+      throw refusal(defect.reason)
     }
   }
 
@@ -130,9 +127,7 @@ struct GetPlan {
   }
 
   private func refusal(_ reason: String) -> any Error { ExitStatus.refusal(reason, by: "get") }
-}
 
-extension GetPlan {
   /// The path of each file below the person's directory, and what the list asks for. Strangers choose these paths, so
   /// no directory among them is entered here: the worker does that, by the rules of `output:`.
   /// - Parameter file: the list; `-` for standard input.
@@ -149,10 +144,9 @@ extension GetPlan {
     var jobs: [CheckedJob] = []
     let tally = try plan.read(reader, leavesOut: list.ignoreUnknown) { jobs.append($0) }
     ListComplaint(title: ListArguments.title(file), problems: tally.problems).tellWhatIsLeftOut()
-    var settling = ListSettling(plan)
     var marked: [String] = []
     let files = try jobs.map { job in
-      var asked = (try settling.settle(job) ?? job).request
+      var asked = (try plan.settle(job) ?? job).request
       let last = try asked.urls.first.flatMap { url throws(Defect) in try Self.name(of: url.text) }
       guard let name = asked.outputText(named: last) else {
         throw Defect(line: job.line, reason: "the URL does not end in a file name: it needs an output")
@@ -204,8 +198,7 @@ struct GetItem {
   /// the same job.
   var job: JobName {
     if let known { return known }
-    let url = asked.urls.first.map { URLText($0.text).withoutPassword }
-    let source = url ?? asked.resolve.map { "resolve: \($0.text)" } ?? ""
+    let source = asked.knownURL ?? asked.resolve.map { "resolve: \($0.text)" } ?? ""
     return JobName(like: name, suffix: "-" + PayloadName.fingerprint(of: [source, path]).prefix(16))
   }
 
@@ -224,16 +217,20 @@ struct GetItem {
   }
 }
 
-/// Where `-o` puts files: pure but for the question whether something is a directory.
-private struct GetPlace: Equatable {
+extension JobRequest {
+  /// What `get` knows a job by.
+  var knownURL: String? { urls.first.map { URLText($0.text).withoutPassword } }
+}
+
+/// Where `-o` puts files.
+private struct GetPlace {
   /// As the person named it; `.` for the current one.
   let directory: String
   /// nil where the URL gives the name.
   let name: String?
 
   /// - Parameter output: of `-o`: `DIR/`, an existing `DIR`, or `FILE`; nil without it.
-  /// - Parameter isDirectory: whether a path leads to an existing directory.
-  init(_ output: String?, isDirectory: (String) -> Bool) {
+  init(_ output: String?) {
     guard let output, !output.isEmpty else {
       (directory, name) = (".", nil)
       return

@@ -22,7 +22,6 @@ struct GetRun {
   /// it, so there is a pause after each: 0.2 s, then twice as long each time.
   private static let mostRuns = 5
 
-  /// - Parameter options: for a worker of its own.
   /// - Parameter signals: a signalfd(2).
   init(
     _ items: [GetItem], in spool: Spool, _ options: WorkerOptions, signals: Int32, _ progress: ProgressMode,
@@ -35,7 +34,6 @@ struct GetRun {
 
   /// - Parameter known: how the items ended for which nothing was ordered, by their number.
   /// - Returns: how the items ended, after that has been told.
-  /// - Throws: ``SpoolError``; the exit status, after a message, where a worker cannot start.
   func run(_ known: [Int: GetEnd]) throws -> [GetEnd] {
     let ends = try ends(known)
     if setsTimes { for (item, end) in zip(items, ends) where end == .done { setTime(of: item) } }
@@ -73,7 +71,7 @@ struct GetRun {
         if !hasSaidWhoRuns { output.sayThatAnotherWorkerRuns() }
         hasSaidWhoRuns = true
         if running.isEmpty { progress.waits += try WorkerFiles(spool).living().flatMap { $0.report?.waits ?? [] } }
-        output.update(progress)
+        output.bars?.update(progress)
         isStopped = self.isStopped(within: Self.interval)
       } else if runs == Self.mostRuns {
         for number in own { ends[number] = .left }
@@ -92,7 +90,7 @@ struct GetRun {
         break
       }
     }
-    output.finishBars()
+    output.bars?.finish()
     return items.indices.map { ends[$0] ?? .left }
   }
 
@@ -165,8 +163,7 @@ struct GetRun {
     var options = options
     options.only = Set(numbers.map { items[$0].job.fileName })
     let wasStopped = Mutex(false)
-    let outcome = WorkerLoop.run {
-      [options, spool, output, signals] () async -> Result<Result<RunSummary, SpoolError>, OutputRootProblem> in
+    let summary = try WorkerLoop.run { [options, spool, output, signals] () async throws -> RunSummary in
       let worker: Worker
       do throws(OutputRootProblem) {
         worker = try Worker(spool, options) { event in
@@ -174,24 +171,15 @@ struct GetRun {
           output.report(event)
         }
       } catch {
-        return .failure(error)
+        throw ExitStatus.inputOutput.after("\(error)")
       }
       worker.onProgress = { output.update(fromWorker: $0) }
-      guard options.endsWhenDone else { return .success(.success(await worker.runOnce(stopSignals: signals))) }
-      do throws(SpoolError) {
-        return .success(.success(try await worker.watch(stopSignals: signals)))
-      } catch {
-        return .success(.failure(error))
-      }
+      guard options.endsWhenDone else { return await worker.runOnce(stopSignals: signals) }
+      return try await worker.watch(stopSignals: signals)
     }
-    switch outcome {
-    case .failure(let problem): throw ExitStatus.inputOutput.after("\(problem)")
-    case .success(let result):
-      let summary = try result.get()
-      output.add(gained: summary.gained)
-      if let error = summary.spoolError { throw error }
-      if let obstacle = summary.obstacle { throw ExitStatus.unavailable.after(obstacle) }
-    }
+    output.add(gained: summary.gained)
+    if let error = summary.spoolError { throw error }
+    if let obstacle = summary.obstacle { throw ExitStatus.unavailable.after(obstacle) }
     return wasStopped.withLock { $0 }
   }
 

@@ -107,7 +107,7 @@ struct GetSpool {
     guard spool.isBesideFiles, let directory = items.first?.directory else { return }
     let left = try OwnSpools.left(of: directory, in: spool, andPaused: true)
     func key(_ name: String, _ asked: JobRequest) -> ExactText? {
-      asked.urls.first.map { "\(URLText($0.text).withoutPassword) \(name)".exact }
+      asked.knownURL.map { "\($0) \(name)".exact }
     }
     let names = Set(left.map(\.job.fileName))
     let jobs = Dictionary(left.map { (key($0.name, $0.asked), $0.job) }) { first, _ in first }
@@ -118,9 +118,8 @@ struct GetSpool {
   }
 
   /// Takes away what nobody needs when the command has ended.
-  /// - Parameters:
-  ///   - mistakes: the jobs of URLs that a person has given and that no other attempt would help.
-  ///   - found: those of files that were there. An earlier command may have left one that was to fetch its file again.
+  /// - Parameter mistakes: the jobs of URLs that a person has given and that no other attempt would help.
+  /// - Parameter found: those of files that were there. An earlier one may have been to fetch its file again.
   func finish(_ mistakes: [JobName], found: [JobName]) throws(SpoolError) {
     // A cancel of what is not there looks three times, with pauses.
     func cancelFound() throws(SpoolError) {
@@ -165,7 +164,7 @@ extension PersonalSpool {
   /// The person's own, with the person's settings.
   static func openOwn(_ location: String) throws -> Spool { try open(location, settings: settings) }
 
-  /// Opens the spool at `location`; makes it when it is missing, but no directory above it.
+  /// Makes it when it is missing, but no directory above it.
   static func open(_ location: String, settings: [String]? = nil) throws -> Spool {
     if !isDirectory("\(location)/\(Directory.files.rawValue)") {
       do throws(SpoolError) { try Spool.create(location) } catch {

@@ -103,7 +103,6 @@ enum ForeignOption {
   ]
 
   /// Exits with status 64, after a line that says what to write instead.
-  /// - Parameter arguments: without the program's name.
   static func refuse(in arguments: [String]) {
     guard let command = arguments.first else { return }
     for (argument, next) in zip(arguments, arguments.dropFirst() + [""]).prefix(while: { $0.0 != "--" }).dropFirst() {

@@ -26,17 +26,18 @@ struct Doctor: ParsableCommand {
     }
     Terminal.print("\(escaped(spool.location)): \(traits.type)")
     Self.print(traits.lines)
-    var fitness = Fitness(limits: traits.limits, obstacles: traits.obstacles)
-    if let peer, fitness.obstacles.isEmpty {
+    var (limits, obstacles) = (traits.limits, traits.obstacles)
+    if let peer, obstacles.isEmpty {
       let other = try SpoolOpening.open(peer, for: .reading)
       let found = try ExitStatus.reporting("\(escaped(peer)): cannot be tried") { try PeerTrial(spool, other).run() }
       Terminal.print("\(escaped(peer)):")
       Self.print(found.lines)
-      fitness.limits += found.limits
-      fitness.obstacles += found.obstacles
+      limits += found.limits
+      obstacles += found.obstacles
     }
-    for line in fitness.lines { Terminal.print(line) }
-    if !fitness.obstacles.isEmpty { throw ExitStatus.configuration.code }
+    Terminal.print(!obstacles.isEmpty ? "unfit:" : limits.isEmpty ? "fit" : "fit with limits:")
+    for reason in obstacles.isEmpty ? limits : obstacles { Terminal.print("  \(reason)") }
+    if !obstacles.isEmpty { throw ExitStatus.configuration.code }
   }
 
   private static func print(_ lines: [(name: String, value: String)]) {

@@ -115,12 +115,7 @@ struct Run: ParsableCommand {
     options.endsWhenDone = untilDone
     options.jobs = try count("--jobs", jobs, 1...1000)
     if let perHost { (options.perHost, options.perHostGrows) = (try count("--per-host", perHost, 1...1000), false) }
-    if let patience {
-      guard let seconds = duration(patience) else {
-        throw ValidationError("--patience must be a time from 1s to 365d, such as 5d")
-      }
-      options.patience = seconds
-    }
+    options.patience = try seconds(of: "--patience", patience, "from 1s to 365d, such as 5d") ?? options.patience
     options.connections = try count("--connections", connections, JobRequest.connectionRange)
     options.maxConnections = try count("--max-connections", maxConnections, JobRequest.connectionRange)
     guard connections <= maxConnections else {
@@ -142,13 +137,9 @@ struct Run: ParsableCommand {
     options.minFree = try bytes("--min-free", minFree) ?? 0
     if unmeteredOnly, gate != nil { throw ValidationError("--unmetered-only and --gate cannot be used together") }
     options.gate = unmeteredOnly ? .unmeteredOnly : gate.map { Gate($0) }
-    options.rescan = rescan.flatMap { duration($0) }.map { Int64($0) * 1000 }
-    if rescan != nil, !(1000...3_600_000).contains(options.rescan ?? 0) {
-      throw ValidationError("--rescan must be a time from 1s to 1h, such as 30s")
-    }
-    if let lease, !(duration(lease).map { Spool.leaseRange.contains(Int64($0)) } ?? false) {
-      throw ValidationError("--lease must be a time from 5s to 1d, such as 60s")
-    }
+    let rescan = try seconds(of: "--rescan", rescan, "from 1s to 1h, such as 30s") { $0 <= 3600 }
+    options.rescan = rescan.map { Int64($0) * 1000 }
+    _ = try seconds(of: "--lease", lease, "from 5s to 1d, such as 60s") { Spool.leaseRange.contains(Int64($0)) }
     if let hostID, !WorkerID.isClean(hostID) {
       throw ValidationError("--host-id must be 1 to 40 letters, digits, - and _")
     }
@@ -197,7 +188,6 @@ struct Run: ParsableCommand {
 
   /// Runs a worker on one spool until it ends.
   /// - Returns: the spool that has replaced this one meanwhile, or nil.
-  /// - Throws: the exit status, after a message, if the worker cannot start.
   private func run(_ spool: Spool, _ signals: Int32, _ output: RunOutput, _ total: inout RunSummary) throws -> Spool? {
     let options = try workerOptions(spool)
     AllowedSchemes.note(options.protocols, in: spool, isVerbose: verbose)
@@ -209,47 +199,44 @@ struct Run: ParsableCommand {
         limit with ulimit -n
         """)
     }
-    let outcome = WorkerLoop.run { () async -> Result<(summary: RunSummary, successor: Spool?), StartProblem> in
-      let worker: Worker
-      do throws(OutputRootProblem) {
-        worker = try Worker(spool, options) { output.print($0) }
-      } catch {
-        return .failure(StartProblem(error, on: spool))
+    do throws(StartProblem) {
+      defer { output.bars?.finish() }
+      let end = try WorkerLoop.run { () async throws(StartProblem) -> (summary: RunSummary, successor: Spool?) in
+        let worker: Worker
+        do throws(OutputRootProblem) {
+          worker = try Worker(spool, options) { output.printer.print($0) }
+        } catch {
+          throw .output(error)
+        }
+        output.follow(worker)
+        do throws(SpoolError) {
+          let summary = once ? await worker.runOnce(stopSignals: signals) : try await worker.watch(stopSignals: signals)
+          return (summary, worker.successor)
+        } catch {
+          throw .watch(error)
+        }
       }
-      output.follow(worker)
-      do throws(SpoolError) {
-        let summary = once ? await worker.runOnce(stopSignals: signals) : try await worker.watch(stopSignals: signals)
-        return .success((summary, worker.successor))
-      } catch {
-        let text = "cannot watch the spool: \(error): run spoolrun --once from cron"
-        let status = error.errno == .noSuchFileOrDirectory ? .cannotCreate : ExitStatus(error, on: spool.kind)
-        return .failure(StartProblem(status: status, text: text))
-      }
-    }
-    output.finish()
-    switch outcome {
-    case .success(let end):
       total.add(end.summary)
       return end.successor
-    case .failure(let problem):
-      Terminal.error(problem.text)
-      throw problem.status.code
+    } catch {
+      throw error.told(on: spool)
     }
   }
 
-  private struct StartProblem: Error {
-    let status: ExitStatus
-    let text: String
+  private enum StartProblem: Error {
+    case output(OutputRootProblem)
+    case watch(SpoolError)
 
-    init(status: ExitStatus, text: String) { (self.status, self.text) = (status, text) }
-
-    init(_ problem: OutputRootProblem, on spool: Spool) {
-      switch problem {
-      case .missing(let error):
-        self.init(
-          status: error.errno == .noSuchFileOrDirectory ? .cannotCreate : ExitStatus(error, on: spool.kind),
-          text: "the output directory: \(error)")
-      case .misplaced, .moved: self.init(status: .configuration, text: "\(problem)")
+    /// The exit status, after a message.
+    func told(on spool: Spool) -> any Error {
+      func status(_ error: SpoolError) -> ExitStatus {
+        error.errno == .noSuchFileOrDirectory ? .cannotCreate : ExitStatus(error, on: spool.kind)
+      }
+      switch self {
+      case .watch(let error):
+        return status(error).after("cannot watch the spool: \(error): run spoolrun --once from cron")
+      case .output(.missing(let error)): return status(error).after("the output directory: \(error)")
+      case .output(.misplaced(let reason)), .output(.moved(let reason)): return ExitStatus.configuration.after(reason)
       }
     }
   }
@@ -274,10 +261,10 @@ struct Run: ParsableCommand {
 
 /// What a run shows on standard error: the log, the progress bars below it, and on a terminal what came of it.
 private struct RunOutput: Sendable {
-  private let bars: StatusBars?
-  private let printer: EventPrinter
+  let bars: StatusBars?
+  let printer: EventPrinter
   private let hasClosing: Bool
-  private let began = Terminal.milliseconds()
+  private let began = Host.current.milliseconds()
 
   init(_ spool: Spool, _ progress: ProgressMode, _ format: LogFormat, isVerbose: Bool) {
     let bars = StatusBars(progress, format)
@@ -288,16 +275,12 @@ private struct RunOutput: Sendable {
     hasClosing = LogReader.current == .terminal && format == .text
   }
 
-  func print(_ event: Event) { printer.print(event) }
-
   @WorkerLoop func follow(_ worker: Worker) { if let bars { worker.onProgress = { bars.update($0) } } }
-
-  func finish() { bars?.finish() }
 
   /// Says what came of the run, unless nothing could be done.
   func close(_ summary: RunSummary, isOnce: Bool) {
     guard hasClosing, summary.obstacle == nil, summary.spoolError == nil else { return }
-    let seconds = (Terminal.milliseconds() - began + 500) / 1000
+    let seconds = (Host.current.milliseconds() - began + 500) / 1000
     let closing = RunClosing(summary, seconds: seconds, isOnce: isOnce, waiting: printer.waiting, now: .now())
     if let line = closing.line(Terminal.look(STDERR_FILENO)) { Terminal.log("spoolrun: \(line.text)") }
   }

@@ -120,7 +120,7 @@ final class StatusBars: Sendable {
 
   func update(_ progress: WorkerProgress) {
     state.withLock { state in
-      let now = Terminal.milliseconds()
+      let now = Host.current.milliseconds()
       state.picture.update(progress, at: now)
       if isCapable {
         draw(&state)

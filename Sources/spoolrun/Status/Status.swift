@@ -1,5 +1,4 @@
 internal import ArgumentParser
-internal import CLinux
 internal import Glibc
 internal import Spool
 internal import SpoolStatus
@@ -131,10 +130,10 @@ extension Status {
   private func printEachSecond(_ series: consuming SnapshotSeries) throws(SpoolError) {
     let signals = try Terminal.stopSignals()
     while let snapshot = try series.next() {
-      let next = Terminal.milliseconds() + 1000
+      let next = Host.current.milliseconds() + 1000
       guard Terminal.write(text(snapshot) + (json ? "" : "\n"), to: STDOUT_FILENO) else { return }
       var polled = pollfd(fd: signals, events: Int16(POLLIN), revents: 0)
-      if poll(&polled, 1, Int32(max(0, next - Terminal.milliseconds()))) > 0 { return }
+      if poll(&polled, 1, Int32(max(0, next - Host.current.milliseconds()))) > 0 { return }
     }
   }
 

@@ -30,20 +30,13 @@ struct Wait: ParsableCommand {
       valueName: "name"), completion: JobNameCompletion.kind) var names: [String] = []
 
   func validate() throws {
-    if let timeout, duration(timeout) == nil {
-      throw ValidationError("--timeout must be a time from 1s to 365d, such as 2h")
-    }
-    if all, !names.isEmpty {
-      throw ValidationError("names and --all cannot be used together; name the spool with --spool")
-    }
-    if !all, names.isEmpty {
-      throw ValidationError("Name jobs, or use --all. Write `--` before a name that begins with a dash.")
-    }
+    _ = try seconds(of: "--timeout", timeout)
+    try GestureOptions.check(names, isForMany: all)
   }
 
   func run() throws {
     try NamedSpool.refuse(among: names, of: "wait", spool)
-    let end = timeout.flatMap { duration($0) }.map { Terminal.milliseconds() + Int64($0) * 1000 }
+    let end = timeout.flatMap { duration($0) }.map { Host.current.milliseconds() + Int64($0) * 1000 }
     let spools = try self.spool.openAll(for: .reading, done: !all)
     let jobs =
       try all
@@ -53,7 +46,6 @@ struct Wait: ParsableCommand {
 
   /// The jobs of these names. Of a name that no job has, the one whose output it is, below the output root or by the
   /// path of the file.
-  /// - Parameter end: when the time is over.
   private static func jobs(
     _ meant: [MeantJobs], _ spools: [Spool], until end: Int64?
   ) throws -> [(Spool, [FileName]?)] {
@@ -69,7 +61,7 @@ struct Wait: ParsableCommand {
       for spool in spools where !files.isEmpty {
         let ownRoot = path("\(spool.location)/\(Directory.files.rawValue)")
         func note(_ found: FoundJob) -> Bool {
-          if let end, Terminal.milliseconds() >= end { return true }
+          if let end, Host.current.milliseconds() >= end { return true }
           let (receipt, asked) = (found.text.journal.publication.receipt, found.text.request)
           guard let output = receipt?.output ?? JobPlan.output(of: asked) else { return false }
           // There may be a million: only these are looked at in the file system.
@@ -136,7 +128,6 @@ struct JobsWaitedFor {
 
   /// - Parameter jobs: those of each spool; nil for all.
   /// - Parameter end: when the time is over, which is as long as `timeout` says.
-  /// - Throws: the exit status, after a message, unless all are done.
   static func wait(
     for jobs: [(spool: Spool, names: [FileName]?)], until end: Int64? = nil, timeout: String? = nil
   ) throws {
@@ -152,7 +143,7 @@ struct JobsWaitedFor {
         for index in all.indices where !all[index].isOver { all[index].isOver = try all[index].look() }
         let waiting = all.filter { !$0.isOver }.map(\.description)
         if waiting.isEmpty { break }
-        if let end, Terminal.milliseconds() >= end {
+        if let end, Host.current.milliseconds() >= end {
           let status = all.allSatisfy(\.areDone) ? ExitStatus.waiting : .givenUp
           throw status.after("\(waiting.joined(separator: ", ")) after \(timeout ?? "")")
         }

@@ -34,9 +34,9 @@ struct WatchSession {
     defer { terminal.leave() }
     draw(isNew: true)
     while !isOver {
-      var next = Terminal.milliseconds() + Self.interval
+      var next = Host.current.milliseconds() + Self.interval
       while !isOver {
-        let left = next - Terminal.milliseconds()
+        let left = next - Host.current.milliseconds()
         if left <= 0 { break }
         if handle(terminal.wait(milliseconds: reader.isWaiting ? min(left, Self.sequence) : left)) { next = 0 }
       }
@@ -250,7 +250,7 @@ struct SnapshotSeries {
     // The spool was removed and created again, or replaced.
     if try !spool.isInPlace(), let next = try spool.reopened() { spool = next }
     var snapshot = try SnapshotReader(spool, limit: limit).read()
-    rates.apply(to: &snapshot, at: Terminal.milliseconds())
+    rates.apply(to: &snapshot, at: Host.current.milliseconds())
     return snapshot
   }
 }

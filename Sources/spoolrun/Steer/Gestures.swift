@@ -185,9 +185,9 @@ struct GestureOptions: ParsableArguments {
       "Jobs, as name, its beginning, a pattern such as 'a*', directory/name or the path of the job's own file.",
       valueName: "name"), completion: JobNameCompletion.kind) var names: [String] = []
 
-  /// - Parameter chosen: the directories that a flag such as `--all` selects; nil without such a flag.
   /// - Parameter confirm: asks whether to go on with so many jobs; nil to ask nobody.
-  func run(_ gesture: Gesture, all chosen: [Directory]?, confirm: ((Int) -> Bool)? = nil) throws {
+  func run(_ gesture: Gesture, all: Bool = false, failed: Bool = false, confirm: ((Int) -> Bool)? = nil) throws {
+    let chosen: [Directory]? = all ? gesture.sourcesOfAll : failed ? [.failed] : nil
     try NamedSpool.refuse(among: names, of: gesture.command, spool)
     let use = gesture == .cancel ? SpoolUse.cancelling : .changing
     var runs = try spool.openAll(for: use, done: gesture == .retry).map { GestureRun(gesture, $0, isVerbose: verbose) }
@@ -216,12 +216,17 @@ struct GestureOptions: ParsableArguments {
     if !runs.allSatisfy(\.isComplete) { throw ExitStatus.givenUp.code }
   }
 
-  func validate(flags: Int, _ spelling: String) throws {
-    if flags > 1 { throw ValidationError("--all and --failed cannot be used together") }
-    if flags == 0, names.isEmpty {
+  func validate(all: Bool, failed: Bool = false, _ spelling: String = "--all") throws {
+    if all, failed { throw ValidationError("--all and --failed cannot be used together") }
+    try Self.check(names, isForMany: all || failed, spelling)
+  }
+
+  /// - Parameter isForMany: whether an option names the jobs, which is one of `spelling`.
+  static func check(_ names: [String], isForMany: Bool, _ spelling: String = "--all") throws {
+    if !isForMany, names.isEmpty {
       throw ValidationError("Name jobs, or use \(spelling). Write `--` before a name that begins with a dash.")
     }
-    if flags == 1, !names.isEmpty {
+    if isForMany, !names.isEmpty {
       throw ValidationError("names and \(spelling) cannot be used together; name the spool with --spool")
     }
   }
@@ -236,8 +241,8 @@ struct Hold: ParsableCommand {
 
   @Flag(help: "Pause all jobs that wait or run, and all subscriptions.") var all = false
 
-  func validate() throws { try options.validate(flags: all ? 1 : 0, "--all") }
-  func run() throws { try options.run(.hold, all: all ? Gesture.hold.sourcesOfAll : nil) }
+  func validate() throws { try options.validate(all: all) }
+  func run() throws { try options.run(.hold, all: all) }
 }
 
 struct Release: ParsableCommand {
@@ -249,8 +254,8 @@ struct Release: ParsableCommand {
 
   @Flag(help: "Resume all paused jobs.") var all = false
 
-  func validate() throws { try options.validate(flags: all ? 1 : 0, "--all") }
-  func run() throws { try options.run(.release, all: all ? Gesture.release.sourcesOfAll : nil) }
+  func validate() throws { try options.validate(all: all) }
+  func run() throws { try options.run(.release, all: all) }
 }
 
 struct Retry: ParsableCommand {
@@ -276,13 +281,11 @@ struct Retry: ParsableCommand {
       if all || failed || !options.names.isEmpty { throw ValidationError("--server cannot be used with jobs") }
       return
     }
-    try options.validate(flags: (all ? 1 : 0) + (failed ? 1 : 0), "--all, --failed or --server")
+    try options.validate(all: all, failed: failed, "--all, --failed or --server")
   }
 
   func run() throws {
-    guard let server else {
-      return try options.run(.retry, all: all ? Gesture.retry.sourcesOfAll : failed ? [.failed] : nil)
-    }
+    guard let server else { return try options.run(.retry, all: all, failed: failed) }
     var (isFound, isComplete) = (false, true)
     try ExitStatus.reporting("retry") {
       for spool in try options.spool.openAll() {
@@ -313,12 +316,12 @@ struct Cancel: ParsableCommand {
 
   @Flag(name: .shortAndLong, help: "Do not ask before --all or --failed in a terminal.") var yes = false
 
-  func validate() throws { try options.validate(flags: (all ? 1 : 0) + (failed ? 1 : 0), "--all or --failed") }
+  func validate() throws { try options.validate(all: all, failed: failed, "--all or --failed") }
   func run() throws {
     let confirm: ((Int) -> Bool)? =
       yes || !Terminal.canAsk
       ? nil : { Terminal.ask("cancel \($0) \($0 == 1 ? "job, and remove its" : "jobs, and remove their") data?") }
-    try options.run(.cancel, all: all ? Gesture.cancel.sourcesOfAll : failed ? [.failed] : nil, confirm: confirm)
+    try options.run(.cancel, all: all, failed: failed, confirm: confirm)
   }
 }
 
@@ -391,5 +394,5 @@ struct Prioritise: ParsableCommand {
     if options.names.isEmpty { throw ValidationError("Name jobs. Write `--` before a name that begins with a dash.") }
   }
 
-  func run() throws { try options.run(level.gesture, all: nil) }
+  func run() throws { try options.run(level.gesture) }
 }

@@ -57,7 +57,6 @@ struct FetchedFiles: Sendable {
   }
 
   /// Gets files again, as they were: nothing else takes their places.
-  /// - Throws: the exit status, after a message, unless all are right then.
   static func refetch(_ files: [GetRecords.Fetched]) throws {
     let location = try PersonalSpool.become(ownerOf: nil)
     try Libcurl.loadOrExit()
@@ -70,8 +69,7 @@ struct FetchedFiles: Sendable {
         var asked = try JobRequest(urls: urls.compactMap(\.self), given: [])
         (asked.overwrite, asked.expected) = (true, file.done.verified.expectation)
         let name = file.done.receipt.output
-        var status = stat()
-        if stat("\(directory.text)/\(name)", &status) == 0 {
+        if let status = fileStatus(at: "\(directory.text)/\(name)") {
           asked.mode = PayloadMode(String(status.st_mode & 0o777, radix: 8))
         }
         return GetItem(

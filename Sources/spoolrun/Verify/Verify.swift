@@ -184,7 +184,7 @@ struct Verify: ParsableCommand {
     var bar = ProgressLine()
     while !calls.isOver {
       for answer in calls.take(within: Int(ProgressLine.interval)) {
-        if answer.hasText { bar.erase() }
+        if answer.line != nil || answer.problem != nil { bar.erase() }
         if let line = answer.line { Terminal.print(line) }
         if let problem = answer.problem { Terminal.error(problem) }
         if let again = answer.again { found.again.append(again) }
@@ -196,7 +196,7 @@ struct Verify: ParsableCommand {
       }
       if sums != nil { continue }
       bar.update { width, look in
-        picture.update(progress.now, at: Terminal.milliseconds())
+        picture.update(progress.now, at: Host.current.milliseconds())
         return picture.line(width: width, look)
       }
     }

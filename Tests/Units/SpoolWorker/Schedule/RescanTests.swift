@@ -13,7 +13,7 @@ import Testing
   }
 
   @Test func whereInotifySeesAllItIsOnceAMinute() {
-    #expect(next(.standard, took: 30_000) == (true, false, 60_000))
+    #expect(next(Rescan(isBlind: false, interval: nil), took: 30_000) == (true, false, 60_000))
     #expect(next(Rescan(isBlind: false, interval: 5000)) == (true, false, 5000))
   }
 
