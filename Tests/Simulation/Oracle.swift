@@ -87,9 +87,9 @@ final class Oracle {
     guard let id = Self.id(in: bytes) else { return }
     let (since, holder) = (since ?? world.disk.clock, holders[id])
     if origin == .cur, let holder, holder.process !== process, !holder.process.isDead {
-      // The other one has taken the job since, because this one slept.
-      if since < holder.began { return }
-      if world.disk.clock - holder.lastSign < (lease - 2) * 1_000_000_000 {
+      // The other one has taken the job since, or has woken, because this one slept.
+      if since < holder.lastSign { return }
+      if since - holder.lastSign < (lease - 2) * 1_000_000_000 {
         blame(id, "was taken from \(holder.process.name), which lives")
       }
     }
@@ -205,6 +205,13 @@ final class Oracle {
       // Here as well, because nobody misses a job before its drop is acknowledged.
       exchanged[id] = nil
       if let other = self.id(of: taken), other != id { exchanged[other] = world.currentName }
+    }
+    // The same where a withdrawal takes a job to `tmp/` that has just got the name.
+    if changes.count == 2, !isExchange, let moved = changes.first(where: { $0.inode != nil }),
+      let id = moved.inode.flatMap({ self.id(of: $0) }), jobs[id]?.isAcknowledged != true,
+      !cancellers.contains(world.currentName)
+    {
+      exchanged[id] = moved.directory === tmp ? world.currentName : nil
     }
     // It may have to remove several names, one after the other.
     if !changes.allSatisfy({ $0.inode == nil || $0.directory === tmp }) { withdrawing[world.currentName] = nil }

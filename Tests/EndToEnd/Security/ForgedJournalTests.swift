@@ -36,7 +36,7 @@ struct ForgedJournalTests {
     }
     let page = spool.path("page")
     try await spoolrun("report", "-o", page, spool.root).exits(0)
-    return shown + try readText(page)
+    return try shown + readText(page)
   }
 
   @Test(arguments: ["new", "hold", "partial", "failed", "cur"])
