@@ -73,7 +73,7 @@ import Testing
     for file in filesBelow("\(SourceTree.root)/Sources/SpoolWorker") where file.hasSuffix(".swift") {
       let text = try SourceTree.lines("Sources/SpoolWorker/\(file)").joined(separator: "\n")
       let event =
-        /(?:Event\(|\blog\(|return \((?="[a-z-]+", Self\.f))\s*"([a-z0-9-]+)",\s*(?:\.(debug|info|warning|error)\b)?/
+        /(?:Event\(|[ .(]log\(|return \((?="[a-z-]+", Self\.f))\s*"([a-z0-9-]+)",\s*(?:\.(debug|info|warning|error)\b)?/
       for match in text.matches(of: event) {
         found.insert(Reported(event: String(match.1), level: match.2.map { String($0) }))
       }
