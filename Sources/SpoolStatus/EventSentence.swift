@@ -60,15 +60,7 @@ package struct EventSentence {
 
   // MARK: failed
 
-  private var problem: String {
-    let line = fields["line"].map { "line \($0): " } ?? ""
-    var values = ""
-    // The reason of `disk-full` already has the figures.
-    if let expected = fields["expected"], let found = fields["found"], fields["code"] != FailureCode.diskFull.rawValue {
-      values = " (expected \(expected), found \(found))"
-    }
-    return "\(fields["code"] ?? "?"): \(line)\(fields["reason"] ?? "")\(values)"
-  }
+  private var problem: String { "\(fields["code"] ?? "?"): \(JobStatus.Problem(fields).reason)" }
 
   private var next: String {
     guard let retry = fields["retry"] else {

@@ -209,7 +209,10 @@ extension JobStatus.Problem {
   init(_ failure: Fields) {
     var reason = failure["reason"] ?? ""
     if let line = failure["line"] { reason = "line \(line): \(reason)" }
-    if let expected = failure["expected"], let found = failure["found"] {
+    // The reason of `disk-full` already has the figures.
+    if let expected = failure["expected"], let found = failure["found"],
+      failure["code"] != FailureCode.diskFull.rawValue
+    {
       reason += " (expected \(expected), found \(found))"
     }
     self.init(code: failure["code"] ?? "failed", reason: reason, time: failure.time)

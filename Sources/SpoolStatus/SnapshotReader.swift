@@ -232,7 +232,7 @@ package final class SnapshotReader {
     guard done.count <= Self.recentLookedAt else { return nil }
     var times: [(name: FileName, modified: Int64)] = []
     for name in done {
-      guard let status = try spool.status(.done, name), status.isRegular else { continue }
+      guard let status = try status(.done, name), status.isRegular else { continue }
       times.append((name, status.modified))
     }
     var found: [DoneStatus] = []

@@ -107,7 +107,7 @@ private func shortened(_ text: String, to width: Int, _ ellipsis: String, keepsE
   let tail = keepsEnd ? room / 2 : 0
   let characters = Array(text)
   let front = beginning(of: characters[...], columns: room - tail)
-  let back = beginning(of: Array(characters.reversed())[...], columns: tail)
+  let back = keepsEnd ? beginning(of: Array(characters.reversed())[...], columns: tail) : []
   return String(front) + ellipsis + String(back.reversed())
 }
 

@@ -1,3 +1,4 @@
+import Glibc
 import TestSupport
 
 /// Serves the same few bytes for every path; a path `/NNN` gets that status instead.
@@ -45,7 +46,10 @@ func startHalfway(
   let spool = try spool ?? TemporarySpool()
   try spool.drop("a", "\(server.url("/a"))\n\(patient)\(more)")
   let worker = try startSpoolrun(options + [place ?? spool.root], prefix: prefix)
-  try await waitForHalf(in: spool)
+  do { try await waitForHalf(in: spool) } catch {
+    worker.send(signal: SIGKILL)
+    throw error
+  }
   return (spool, server, worker, gate)
 }
 

@@ -20,11 +20,11 @@ extension CommandResult {
 /// Plays a test again where the machine stood still in it, such as for the 4 s after which the same run looks at a
 /// first mismatch again.
 /// - Parameter play: returns false, without a judgement, if it did.
-func replay(_ play: () async throws -> Bool) async throws {
+func replay(sourceLocation: SourceLocation = #_sourceLocation, _ play: () async throws -> Bool) async throws {
   var plays = 1
   while try await !play() {
     plays += 1
-    try #require(plays < 10)
+    try #require(plays < 10, "no play went without a pause", sourceLocation: sourceLocation)
   }
 }
 

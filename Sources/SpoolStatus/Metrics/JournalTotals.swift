@@ -77,21 +77,27 @@ private struct ScannedTraffic {
   private var fetched: UInt64 = 0
   /// Where the data grows from since the last line that says how many bytes were fetched.
   private var from: UInt64?
+  /// As ``Journal/Attempts/isOpen``.
+  private var isOpen = false
 
   mutating func apply(_ line: ScannedLine) {
     switch line.key {
     case .requeued: (former, fetched, from) = (former &+ fetched, 0, nil)
+    case .started: isOpen = true
     case .response:
-      let offset = line.number("at") ?? 0
-      from = min(from ?? offset, offset)
+      // Data that was copied is no traffic: its line comes before the attempt begins, or has no resource.
+      if isOpen, let offset = line.number("at"), offset > 0 || line.has("resource") {
+        from = min(from ?? offset, offset)
+      }
     case .failed, .interrupted:
       fetched &+= line.number("fetched") ?? 0
-      from = nil
+      (from, isOpen) = (nil, line.key == .failed && line.text("doubt") == "yes")
     case .done:
       // Of all attempts; a receipt that is written once more says the same.
       fetched = max(fetched, line.number("bytes-fetched") ?? 0)
       from = nil
-    case .urgent, .relinked, .started, .checkpoint, .cleared, .verified, .published, .checked, .seen: break
+    case .checked: isOpen = false
+    case .urgent, .relinked, .checkpoint, .cleared, .verified, .published, .seen: break
     }
   }
 

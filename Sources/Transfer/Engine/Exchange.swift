@@ -280,8 +280,8 @@ final class Exchange {
       times: timing.times(at: now), pace: timing.finalPace(at: now))
   }
 
-  /// Begins the next hop: sets up a handle, fresh or reset. These defaults of libcurl are wanted: certificates
-  /// verified, DNS and TLS sessions cached.
+  /// Begins the next hop: sets up a handle, fresh or reset. The exchange has to outlive the transfer. These defaults of
+  /// libcurl are wanted: certificates verified, DNS and TLS sessions cached.
   func prepare(_ handle: EasyHandle) -> CURLcode {
     beginHop(handle)
     handle.clearError()

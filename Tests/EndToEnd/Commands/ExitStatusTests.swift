@@ -70,6 +70,7 @@ import Testing
     let missing = "\(directory.path)/missing"
     for arguments in [
       ["--once", missing], ["add", "--spool", missing, "http://h/a"], ["verify", "--spool", missing],
+      ["status", missing],
       ["--once", directory.path],
     ] {
       let result = try await startSpoolrun(arguments).result()

@@ -37,7 +37,7 @@ import Testing
     // Nothing of a job is a command.
     let url = server.url("/a?secret=1").replacing("http://", with: "http://us3r:secret@")
     try spool.drop("$(touch x)", "url: \(url)\noutput: d/a\n")
-    try spool.drop("named", "url: \(server.url("/404?named"))\noutput: d/\n")
+    try spool.drop("dir", "url: \(server.url("/404?dir"))\noutput: d/\n")
     let sum = String(repeating: "a", count: 64)
     let wish = "output: d/gone\nsize: 9\nsha256: \(sum)\n"
     try spool.drop("gone", "url: \(server.url("/404").replacing("//", with: "//me:s3cret@"))?k=s3cret\n\(wish)")
@@ -60,7 +60,7 @@ import Testing
       #expect(failed.contains("SPOOLRUN_\(fact)\n"), "\(fact): \(failed)")
     }
     #expect(failed.contains(/SPOOLRUN_SECONDS=[0-9]+\n/) && done.contains(/SPOOLRUN_RATE=[1-9][0-9]*\n/), "\(done)")
-    #expect(done.contains("\nSPOOLRUN_SECONDS=") && spool.told("told-named").contains("SPOOLRUN_OUTPUT=d/404"))
+    #expect(done.contains("\nSPOOLRUN_SECONDS=") && spool.told("told-dir").contains("SPOOLRUN_OUTPUT=d/404"))
     #expect(!failed.contains("s3cret"))
   }
 

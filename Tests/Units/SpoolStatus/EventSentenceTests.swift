@@ -35,6 +35,16 @@ import Testing
     #expect(log == "a: http-404: it is so; given up: see failed/a")
   }
 
+  @Test func `the figures of a failure are said once`() {
+    func text(_ code: String) -> String {
+      let fields = Fields().with("code", code).with("line", 3).with("expected", 9).with("found", 4).with("reason", "so")
+      return sentence(Event("failed", .warning, job: FileName("a"), fields)).line.text
+    }
+    #expect(text("too-long") == "a: too-long: line 3: so (expected 9, found 4); given up")
+    // The reason that a worker gives has them.
+    #expect(text("disk-full") == "a: disk-full: line 3: so; given up")
+  }
+
   @Test func `there is advice where waiting does not help`() {
     let advice = sentence(failed("http-404", retry: nil)).advice
     #expect(advice?.code == "http-404")

@@ -162,6 +162,17 @@ import Testing
     #expect(jobs.map(\.problem?.reason) == ["line 1: no URL", "is not a regular file", "gone"])
   }
 
+  @Test func `the figures of a failure are said once`() throws {
+    func reason(_ code: String) throws -> String? {
+      let failure = "failed: \(now) attempt=1 class=permanent code=\(code) at=0 expected=9 found=4 reason=x\n"
+      try write("failed/job", "http://h/x\n" + failure)
+      return try only(.failed).problem?.reason
+    }
+    #expect(try reason("too-long") == "x (expected 9, found 4)")
+    // The reason that a worker gives has them.
+    #expect(try reason("disk-full") == "x")
+  }
+
   @Test func `a record counts beside what is no job`() throws {
     let record = "failed: \(now) attempt=0 class=permanent code=malformed at=0 reason=\"cannot be read\"\n"
     func failed(_ code: String) -> String { "http://h/x\nfailed: \(now) attempt=1 code=\(code) at=0 reason=x\n" }
@@ -201,6 +212,15 @@ import Testing
     try write("partial/gone.part", "xxxxx")
     let (bytes, total) = try #require(try look().progress)
     #expect(try look().stored == 9 && (bytes, total) == (4, 10))
+  }
+
+  /// As where everybody may list `done`, and only its owner may search it (chmod(1), 744).
+  @Test func `a receipt that may not be looked at is counted`() throws {
+    for name in ["a", "b"] { try write("done/\(name)", "http://h/x\ndone: \(now) output=x\n") }
+    let hook = Probe { $0.kind == .stat && $0.path == "done/a" ? .fail(.permissionDenied) : nil }
+    let spool = try Spool(directory.root, owner: own, boot: "b", system: System(hook: hook))
+    let snapshot = try SnapshotReader(spool, limit: 9, now: now).read()
+    #expect(snapshot.count(.done) == 2 && snapshot.recent?.map(\.name.display) == ["b"])
   }
 
   @Test func `a job that was released keeps its progress, and counts in the total`() throws {

@@ -51,6 +51,8 @@ import Testing
     #expect(clipped("no data for 60 s", to: 8) == "no data…")
     #expect(clipped("no data", to: 7) == "no data")
     #expect(clipped("no data", to: 5, ellipsis: "~") == "no d~")
+    // What takes no column does not stay at the end.
+    #expect(clipped("no data\u{200B}", to: 5) == "no d…")
   }
 
   @Test func `padding counts columns, not characters`() {

@@ -10,6 +10,7 @@ import Testing
   }
 
   private let failure = "failed: 2026-11-21T03:00:41Z attempt=1 class=temporary"
+  private let started = "started: 2026-11-21T03:00:00Z attempt=1 worker=h.1.0000000a boot=b mirror=1 url=https://h/x\n"
 
   @Test func `a job counts its failures, its bytes and its end`() {
     let job = """
@@ -48,10 +49,22 @@ import Testing
   }
 
   @Test func `what a transfer has brought so far counts`() {
-    let job = "https://h/x\nresponse: mirror=1 at=40 part=1\n"
+    let job = "https://h/x\n\(started)response: mirror=1 at=40 part=1\n"
     #expect(totals(job, data: 100)["bytes"] == 60)
     #expect(totals(job, data: 30)["bytes"] == 0)
     #expect(totals(job)["bytes"] == 0)
+  }
+
+  @Test func `data that was copied does not count`() {
+    let copied = "response: mirror=1 at=0 part=1\n"
+    let answered = "response: mirror=1 at=0 part=1 resource=https://h/x\n"
+    let end = "\(failure) code=io fetched=0 retry=x"
+    for job in [answered, started + copied, "\(started)\(end)\n\(answered)"] {
+      #expect(totals(job, data: 100)["bytes"] == 0, "\(job)")
+    }
+    for job in [started + answered, started + copied + answered, "\(started)\(end) doubt=yes\n\(answered)"] {
+      #expect(totals(job, data: 100)["bytes"] == 100, "\(job)")
+    }
   }
 
   @Test func `codes that no worker writes are one`() {
