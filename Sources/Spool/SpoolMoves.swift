@@ -187,7 +187,13 @@ extension Spool {
     if isOthers, own.mayBeMoving(at: now()) {
       throw SpoolError(call: .rename, path: from.display, errno: .noSuchFileOrDirectory, reason: "it is being moved")
     }
-    try? system.unlink(directory, from)
+    // The next claim removes a name that stays. While this process stood still, the old name may have become another
+    // job's.
+    if directory == root, from.directory != .tmp {
+      _ = try? remove(from, of: own, isDouble: true)
+    } else {
+      try? system.unlink(directory, from, of: own)
+    }
   }
 }
 

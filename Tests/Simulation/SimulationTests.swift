@@ -299,6 +299,8 @@ import Testing
     (2_503_000_034_942, false),
     // There, a worker takes the claim of an edit whose text has an old time for a frozen one's.
     (20_001_000_005_669, false),
+    // While a move looks whether it has been made, the file is moved there, and another job gets its old name.
+    (51_000_000_065_660, false),
     // A repair from a server without ranges copies the old file anew in each attempt.
     (2_101_000_001_197, true),
   ]
