@@ -190,7 +190,8 @@ extension Spool {
     // The next claim removes a name that stays. While this process stood still, the old name may have become another
     // job's.
     if directory == root, from.directory != .tmp {
-      _ = try? remove(from, of: own, isDouble: true)
+      // The other name of a receipt may be in the archive.
+      _ = try? remove(from, of: own, isDouble: from.directory != .done)
     } else {
       try? system.unlink(directory, from, of: own)
     }
