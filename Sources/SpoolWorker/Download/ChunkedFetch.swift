@@ -30,7 +30,7 @@ internal import Transfer
   private let engine: any Fetcher
   private let template: FetchRequest
   private let isConditional: Bool
-  private let context: FetchContext
+  private let context: any FetchContext
   private var sources: [Source]
   private var leadsTo: [Int] = []
   /// For each connection: its requests that ended early.
@@ -51,7 +51,7 @@ internal import Transfer
   /// - Parameter isConditional: whether requests name the validator of the data.
   init(
     _ data: PartData, to end: UInt64, _ share: MemoryBudget.Share, first: ChunkPlan.Estimate, mirrors: [MirrorURL],
-    engine: any Fetcher, template: FetchRequest, isConditional: Bool, _ context: FetchContext
+    engine: any Fetcher, template: FetchRequest, isConditional: Bool, _ context: any FetchContext
   ) {
     (self.data, self.engine, self.context) = (data, engine, context)
     (self.template, self.isConditional) = (template, isConditional)
@@ -240,7 +240,7 @@ internal import Transfer
       lead(connection, to: other)
     } else {
       window.plan.retire(connection)
-      if !sources[source].isOfOther { context.servers.hasRefusedConnection(sources[source].mirror, failure) }
+      if !sources[source].isOfOther { context.hasRefusedConnection(sources[source].mirror, failure) }
       context.log(
         "fewer-connections",
         Fields().with("connections", window.plan.live).with("code", failure.label).with("reason", failure.reason))

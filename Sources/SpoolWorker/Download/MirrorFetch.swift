@@ -8,7 +8,7 @@ internal import Transfer
   private let mirror: MirrorURL
   /// Mirrors that may be used too if there are several connections.
   private let others: [MirrorURL]
-  private let context: FetchContext
+  private let context: any FetchContext
   private let engine: any Fetcher
   private let template: FetchRequest
   private let options: WorkerOptions
@@ -24,19 +24,19 @@ internal import Transfer
   private(set) var hasAsked = false
 
   init(
-    _ mirror: MirrorURL, with others: [MirrorURL], _ data: PartData, _ context: FetchContext
+    _ mirror: MirrorURL, with others: [MirrorURL], _ data: PartData, _ context: any FetchContext
   ) throws(TransferError) {
-    let options = context.environment.options
+    let options = context.options
     (self.data, self.mirror, self.context, self.options) = (data, mirror, context, options)
     // Bytes of two servers may be joined only if a digest proves the whole in the end.
     self.others = data.request.expected.provesContent ? others : []
-    engine = try context.environment.engine()
+    engine = try context.engine()
     let request = data.request
     var template = FetchRequest(mirror, request, id: context.requests)
     // A cache on the way may have what is wrong.
     if data.isAlone { template.conditions = [FetchRequest.pastCaches] }
     self.template = template
-    let mayUseSeveral = mirror.parts.scheme.hasBoundedRanges && context.servers.bearsMore(mirror)
+    let mayUseSeveral = mirror.parts.scheme.hasBoundedRanges && context.bearsMore(mirror)
     let connections = request.connections ?? options.connections
     policy = FetchPolicy(host: mirror.parts.host, connections: mayUseSeveral ? connections : 1, from: data.progress)
     let isLimited = (request.limitRate ?? options.defaults.limitRate ?? options.limitRate) != nil
@@ -215,7 +215,7 @@ internal import Transfer
   ) async throws -> Bool {
     let estimate = ChunkPlan.Estimate(of: first)
     let largest = estimate.largest(options.chunkSize)
-    let memory = context.environment.memory
+    let memory = context.memory
     guard let share = memory.take(connections: manner.connections, largest: largest) else {
       return try next(.again(.askUnbounded, "other transfers have the memory: see --max-memory"))
     }
@@ -223,7 +223,7 @@ internal import Transfer
     var template = template.asking(for: plan, manner)
     template.needsFreshConnection = false
     let fetch = ChunkedFetch(
-      data, to: size, share, first: estimate, mirrors: [mirror] + others.filter { context.servers.takesPart($0) },
+      data, to: size, share, first: estimate, mirrors: [mirror] + others.filter { context.takesPart($0) },
       engine: engine, template: template, isConditional: manner.isConditional, context)
     chunked = fetch
     let end = await fetch.run()

@@ -103,7 +103,7 @@ extension Attempt {
     let resolver = LinkResolver(plan, of: claim, attempt: account.number, environment, hooks)
     let resolved = if let resolver { try await orStopped { try await resolver.ask() } } else { plan }
     // Before the data is opened and read.
-    try FetchContext(claim, environment, attempt: id, request).wait(for: resolved.mirrors)
+    try AttemptContext(claim, environment, attempt: id, request).wait(for: resolved.mirrors)
     if plan.request.signature != nil { signature = try await fetchSignature(plan.request) }
     let data = try await recoverData(resolved)
     try await fetchAndVerify(resolved, resolver, data)
@@ -158,7 +158,7 @@ extension Attempt {
     let verification = Verification(
       plan: plan, data: data, environment: environment, hooks: hooks, signature: signature
     ) { [unowned self] in try await fetchSignature(plan.request) }
-    let context = FetchContext(claim, environment, attempt: id, plan.request)
+    let context = AttemptContext(claim, environment, attempt: id, plan.request)
     let transfer = JobFetch(plan, resolver, data, context, account, checkpointer, verification) {
       [unowned self] in probation.begin(at: Host.current.awakeMilliseconds())
     }
@@ -185,7 +185,7 @@ extension Attempt {
     request.urls = [url]
     let mirrors = try MirrorURL.all(of: request, environment.options.protocols)
     let file = try ScratchFile(claim.spool)
-    let context = FetchContext(claim, environment, attempt: id, request)
+    let context = AttemptContext(claim, environment, attempt: id, request)
     let fetch = ListFetch(.signature, request, mirrors, context)
     let outer = transfer
     transfer = fetch

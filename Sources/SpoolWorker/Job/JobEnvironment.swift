@@ -118,7 +118,7 @@ internal import Transfer
 }
 
 /// What all fetches of an attempt share: for whom they ask servers and tell what they find.
-@WorkerLoop struct FetchContext {
+@WorkerLoop struct AttemptContext: FetchContext {
   let claim: Claim
   let environment: JobEnvironment
   let attempt: UInt64
@@ -126,6 +126,8 @@ internal import Transfer
   /// The id of the first request; the ids after it, one for each connection, are reserved for the attempt.
   var requests: UInt64 { attempt << 6 }
   var servers: Servers { environment.servers }
+  var options: WorkerOptions { environment.options }
+  var memory: MemoryBudget { environment.memory }
 
   init(_ claim: Claim, _ environment: JobEnvironment, attempt: UInt64, _ request: JobRequest) {
     (self.claim, self.environment, self.attempt) = (claim, environment, attempt)
@@ -143,10 +145,17 @@ internal import Transfer
 
   func answered(_ mirror: MirrorURL) { servers.answered(attempt, mirror) }
 
-  /// - Parameter isOfOther: whether a redirect led to the server that failed.
   func judged(_ failure: Failure, isOfOther: Bool, _ mirror: MirrorURL) -> Failure {
     servers.judged(failure, isOfOther: isOfOther, of: attempt, mirror, claim, patience)
   }
+
+  func takesPart(_ mirror: MirrorURL) -> Bool { servers.takesPart(mirror) }
+
+  func bearsMore(_ mirror: MirrorURL) -> Bool { servers.bearsMore(mirror) }
+
+  func hasRefusedConnection(_ mirror: MirrorURL, _ failure: Failure) { servers.hasRefusedConnection(mirror, failure) }
+
+  func engine() throws(TransferError) -> any Fetcher { try environment.engine() }
 
   func log(_ event: String, _ fields: Fields) {
     environment.log(Event(event, .info, job: claim.job.fileName, fields))

@@ -6,7 +6,7 @@ internal import Transfer
 @WorkerLoop final class JobFetch: RunningTransfer {
   private var plan: JobPlan
   private let data: PartData
-  private var context: FetchContext
+  private var context: AttemptContext
   private let account: AttemptAccount
   private let checkpointer: Checkpointer
   private let verification: Verification
@@ -21,7 +21,7 @@ internal import Transfer
   private var environment: JobEnvironment { context.environment }
 
   init(
-    _ plan: JobPlan, _ resolver: LinkResolver?, _ data: PartData, _ context: FetchContext, _ account: AttemptAccount,
+    _ plan: JobPlan, _ resolver: LinkResolver?, _ data: PartData, _ context: AttemptContext, _ account: AttemptAccount,
     _ checkpointer: Checkpointer, _ verification: Verification, started: @escaping () -> Void
   ) {
     (self.plan, self.resolver, self.data, self.context) = (plan, resolver, data, context)
@@ -66,7 +66,7 @@ internal import Transfer
     var failures = try await tryMirrors()
     while let next = try await resolver?.ask(again: plan, after: failures, data.progress) {
       plan = next
-      context = FetchContext(data.claim, environment, attempt: context.attempt, plan.request)
+      context = AttemptContext(data.claim, environment, attempt: context.attempt, plan.request)
       data.request = plan.request
       if isStopped { throw JobStop.cancelled }
       failures = try await tryMirrors()

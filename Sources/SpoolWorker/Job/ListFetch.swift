@@ -27,7 +27,7 @@ internal import Transfer
   private let mirrors: [MirrorURL]
   /// The version of the list at the last check; nil to fetch it anyway.
   private let known: Journal.ListVersion?
-  private let context: FetchContext
+  private let context: AttemptContext
   private var engine: (any Fetcher)?
   private var isStopped = false
   private var isOfOtherServer = false
@@ -37,7 +37,7 @@ internal import Transfer
   private(set) var fetched: UInt64 = 0
 
   init(
-    _ kind: Kind, _ request: JobRequest, _ mirrors: [MirrorURL], _ context: FetchContext,
+    _ kind: Kind, _ request: JobRequest, _ mirrors: [MirrorURL], _ context: AttemptContext,
     ifChangedSince known: Journal.ListVersion? = nil
   ) {
     (self.kind, self.request, self.mirrors, self.context, self.known) = (kind, request, mirrors, context, known)
@@ -82,7 +82,7 @@ internal import Transfer
   }
 
   private func fetch(_ mirror: MirrorURL, into file: ScratchFile) async throws -> Answer? {
-    let engine = try context.environment.engine()
+    let engine = try context.engine()
     self.engine = engine
     let template = FetchRequest(mirror, request, id: context.requests)
     let known = known.flatMap { $0.isOf(url: mirror.url, format: request.standing.entries) ? $0 : nil }
@@ -109,7 +109,7 @@ internal import Transfer
           bases: mirrors.map { $0.number == mirror.number ? response?.url ?? asked : $0.parts })
       }
       let isCoded = problem.code == .encoded && !policy.manner.isDecoding
-      let hasFamily = !mirror.isAddress && context.environment.options.network.addressFamily == .any
+      let hasFamily = !mirror.isAddress && context.options.network.addressFamily == .any
       // What came is not continued, so it counts as nothing.
       _ = try policy.after(
         isCoded

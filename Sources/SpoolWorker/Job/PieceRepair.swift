@@ -6,12 +6,12 @@ internal import Transfer
 @WorkerLoop final class PieceRepair: RunningTransfer {
   private let data: PartData
   private let list: PieceList
-  private let context: FetchContext
+  private let context: AttemptContext
   private var engine: (any Fetcher)?
   private var isStopped = false
   private(set) var fetched: UInt64 = 0
 
-  init(_ data: PartData, _ list: PieceList, _ context: FetchContext) {
+  init(_ data: PartData, _ list: PieceList, _ context: AttemptContext) {
     (self.data, self.list, self.context) = (data, list, context)
   }
 
@@ -65,7 +65,7 @@ internal import Transfer
 
   /// - Returns: why the mirror did not send the piece; nil if it did.
   private func fetch(_ piece: Int, _ mirror: MirrorURL) async throws -> Failure? {
-    let engine = try context.environment.engine()
+    let engine = try context.engine()
     self.engine = engine
     if isStopped { throw JobStop.cancelled }
     let range = range(piece)

@@ -349,6 +349,65 @@ extension Worker {
 }
 
 extension Worker {
+  /// At the end of a run, counts the jobs that still wait and logs why: for exit status 75.
+  /// - Parameter obstacle: what kept the remaining jobs from starting.
+  func tellWaiting(_ obstacle: Admission.Obstacle?) {
+    guard account.summary.spoolError == nil, account.summary.obstacle == nil else { return }
+    do throws(SpoolError) {
+      let next = try account.waiting.recount(in: spool)
+      let left = try isAnyCandidateLeft() ? obstacle : nil
+      let unsettled = admission.stays ? 0 : try account.recountUnsettled(in: spool)
+      account.summary.waiting = account.waiting.count + unsettled + (left == nil ? 0 : 1)
+      tellWaiting(left, next: next, unsettled: unsettled)
+    } catch {
+      account.summary.spoolError = error
+    }
+  }
+
+  /// Whether the jobs that could not start still exist. Jobs that wait for space are not in the backlog, but were seen
+  /// a moment ago.
+  private func isAnyCandidateLeft() throws(SpoolError) -> Bool {
+    for job in dispatcher.scheduler.candidates where try spool.status(job.origin, job.name) != nil { return true }
+    return dispatcher.scheduler.hasNoCandidates
+  }
+
+  /// - Parameter unsettled: how many dropped files were left because they may still be written.
+  private func tellWaiting(_ obstacle: Admission.Obstacle?, next: Timestamp?, unsettled: Int) {
+    // Jobs that were parked for lack of space, or for a stop, are due at once.
+    let isDue = next.map { $0 <= spool.now() } ?? false
+    let kept = environment.space.kept
+    var isForSpace = kept > 0 && isDue && !isStopping
+    let waiting = account.waiting.count
+    var fields = Fields().with("jobs", waiting > 0 ? waiting : nil).with("next", isDue ? nil : next)
+    switch obstacle {
+    case nil: break
+    case .servers: fields = fields.with("server", environment.servers.rests.reason(ofProxies: false))
+    case .gate(let reason): fields = fields.with("gate", reason)
+    case .space: isForSpace = true
+    case .output(let reason):
+      isForSpace = false
+      fields = fields.with("output-root", reason)
+    }
+    fields = fields.with("proxy", environment.servers.rests.reason(ofProxies: true))
+      .with("unsettled", unsettled > 0 ? unsettled : nil)
+    if isForSpace {
+      let needed = dispatcher.scheduler.spaceWait.least
+      fields = fields.with("needed", needed).with("free", spool.freeSpace()).with("min-free", kept)
+    }
+    let isNews = isShortageNews(isForSpace)
+    if account.summary.waiting > 0, !isStopping { log(Event("waiting", isNews ? .warning : .info, fields)) }
+  }
+
+  /// Whether to warn about the lack of space: if the run had no other result, and no earlier run has warned.
+  private func isShortageNews(_ isForSpace: Bool) -> Bool {
+    // A worker that stays has reported it when it occurred.
+    guard !admission.stays, environment.space.kept > 0 else { return false }
+    if !isForSpace { ShortageMark(spool).remove() }
+    return isForSpace && account.summary.done == 0 && account.summary.givenUp == 0 && ShortageMark(spool).leave()
+  }
+}
+
+extension Worker {
   /// Says what the spool's file system can do, makes `urgent/` if an older version left the spool without it, and
   /// removes files that no job needs and that have not changed for 36 hours. Errors are only logged, because the worker
   /// does not depend on this.

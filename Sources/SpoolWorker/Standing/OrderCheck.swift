@@ -169,7 +169,7 @@ internal import Transfer
     let kind: ListFetch.Kind = isOfOneFile ? .file : request.signature == nil ? .list : .signedList
     // A list whose signature was not asked for has to be fetched for that.
     let known = kind != .signedList || checks.signed != nil ? checks.version : nil
-    let context = FetchContext(claim, environment, attempt: attempt.id, request)
+    let context = AttemptContext(claim, environment, attempt: attempt.id, request)
     let fetch = ListFetch(kind, request, mirrors, context, ifChangedSince: known)
     attempt.transfer = fetch
     defer {

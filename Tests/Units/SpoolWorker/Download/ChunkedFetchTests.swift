@@ -62,7 +62,7 @@ import Testing
       data, to: 1_000_000, MemoryBudget.Share(connections: 2, largest: 300_000),
       first: ChunkPlan.Estimate(flow: 1e9, wait: 0), mirrors: [mirror], engine: engine,
       template: FetchRequest(mirror, data.request, id: 64), isConditional: true,
-      FetchContext(claim, environment, attempt: 1, data.request))
+      AttemptContext(claim, environment, attempt: 1, data.request))
     engine.beforeTheLie = { fetch.stop() }
     let end = await fetch.run()
     engine.beforeTheLie = {}
