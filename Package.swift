@@ -12,6 +12,19 @@ let swiftSettings: [SwiftSetting] = [
 /// than the program under test.
 let optimized = swiftSettings + [.unsafeFlags(["-O"], .when(configuration: .debug))]
 
+/// Tests are compiled in a third of the time without it, also where the program that they try is optimized.
+let unoptimized = swiftSettings + [.unsafeFlags(["-Onone"], .when(configuration: .release))]
+
+/// The Swift runtime is linked statically, so that the installed program needs no toolchain. libcurl and zlib stay
+/// shared, so that the distribution's security updates reach them (Sources/CCurl loads libcurl at run time). Tests that
+/// import the program need the runtime's library, so where they are linked, the program is linked once more.
+let standalone: [LinkerSetting] =
+  Context.environment["SPOOLRUN_TESTS"] == nil
+  // ArgumentParser's objects name no libraries that only a static link needs.
+  ? [
+    .unsafeFlags(["-static-stdlib", "-l_FoundationCollections", "-l_FoundationCShims"], .when(configuration: .release))
+  ] : []
+
 /// The texts at the head of folders of a target; without names, that of the target itself.
 func readmes(_ folders: String...) -> [String] { folders.isEmpty ? ["README.md"] : folders.map { "\($0)/README.md" } }
 
@@ -85,14 +98,14 @@ let package = Package(
         .product(name: "SystemPackage", package: "swift-system"),
       ],
       exclude: readmes(),
-      swiftSettings: swiftSettings),
+      swiftSettings: swiftSettings, linkerSettings: standalone),
     // Reads the lists that standing orders watch, in a process of its own.
     .executableTarget(
       name: "spoolrun-entries",
       dependencies: [
         "CLinux", "Spool", "SpoolLists", .product(name: "SystemPackage", package: "swift-system"),
       ],
-      swiftSettings: swiftSettings),
+      swiftSettings: swiftSettings, linkerSettings: standalone),
 
     .target(
       name: "TestSupport", path: "Tests/Support", exclude: ["lsan-suppressions", "tsan-suppressions"],
@@ -103,7 +116,7 @@ let package = Package(
         "CLinux", "Spool", "SpoolWorker", "Transfer",
         .product(name: "SystemPackage", package: "swift-system"),
       ],
-      path: "Tests/Crashes/FaultRig", swiftSettings: swiftSettings),
+      path: "Tests/Crashes/FaultRig", swiftSettings: swiftSettings, linkerSettings: standalone),
     .executableTarget(
       name: "LyingServer", dependencies: ["TestSupport"], path: "Tests/LyingServers/Server",
       swiftSettings: optimized),
@@ -119,14 +132,14 @@ let package = Package(
         "Transfer",
         .product(name: "SystemPackage", package: "swift-system"),
       ],
-      path: "Tests/Units", exclude: ["SpoolLists/Samples"], swiftSettings: swiftSettings),
+      path: "Tests/Units", exclude: ["SpoolLists/Samples"], swiftSettings: unoptimized),
     .testTarget(
       name: "EndToEndTests",
       dependencies: [
-        "FaultRig", "Spool", "SpoolWorker", "TestSupport", "spoolrun", "spoolrun-entries",
+        "Spool", "SpoolWorker", "TestSupport", "spoolrun",
         .product(name: "SystemPackage", package: "swift-system"),
       ],
-      path: "Tests/EndToEnd", swiftSettings: swiftSettings),
+      path: "Tests/EndToEnd", swiftSettings: unoptimized),
     .testTarget(
       name: "SimulationTests",
       dependencies: [
@@ -135,17 +148,17 @@ let package = Package(
       path: "Tests/Simulation",
       swiftSettings: optimized),
     .testTarget(
-      name: "LyingServerTests", dependencies: ["LyingServer", "Spool", "TestSupport", "spoolrun"],
-      path: "Tests/LyingServers/Tests", swiftSettings: swiftSettings),
+      name: "LyingServerTests", dependencies: ["LyingServer", "Spool", "TestSupport"],
+      path: "Tests/LyingServers/Tests", swiftSettings: unoptimized),
     .testTarget(
-      name: "CrashMatrixTests", dependencies: ["TestSupport", "FaultRig", "Spool", "spoolrun", "spoolrun-entries"],
+      name: "CrashMatrixTests", dependencies: ["Spool", "TestSupport"],
       path: "Tests/Crashes/Matrix", swiftSettings: optimized),
     .testTarget(
-      name: "DocumentationTests", dependencies: ["Spool", "TestSupport", "spoolrun"],
-      path: "Tests/Documents", swiftSettings: swiftSettings),
+      name: "DocumentationTests", dependencies: ["Spool", "SpoolWorker", "TestSupport"],
+      path: "Tests/Documents", swiftSettings: unoptimized),
     .testTarget(
       name: "CorpusTests", dependencies: ["FuzzProperties", "TestSupport"],
-      path: "Tests/Fuzz", exclude: ["CLibFuzzer", "Corpus", "Properties", "Rig"], swiftSettings: swiftSettings),
+      path: "Tests/Fuzz", exclude: ["CLibFuzzer", "Corpus", "Properties", "Rig"], swiftSettings: unoptimized),
   ] + fuzzing,
   swiftLanguageModes: [.v6])
 

@@ -1,10 +1,9 @@
 import Glibc
 
 /// The path of an executable that the package built, such as `spoolrun`: it stands beside the test bundle,
-/// whatever `--scratch-path` and configuration were. `SPOOLRUN_PRODUCTS` names another directory.
+/// whatever `--scratch-path` and configuration were.
 package func productPath(_ name: String) throws -> String {
   var candidates: [String] = []
-  if let directory = getenv("SPOOLRUN_PRODUCTS") { candidates.append(String(cString: directory)) }
   for path in ["/proc/self/exe"] + CommandLine.arguments {
     guard let resolved = realpath(path, nil) else { continue }
     defer { free(resolved) }

@@ -72,9 +72,9 @@ struct Matrix {
   }
 
   /// The simulated world kills workers at any call and fails calls too, a thousand times as often. So each day has a
-  /// quarter of the calls, unless CRASH_MATRIX names a scenario or is `all` (`make matrix`).
+  /// eighth of the calls, unless CRASH_MATRIX names a scenario or is `all` (`make matrix`).
   private func isOfToday(_ number: Int) -> Bool {
-    getenv("CRASH_MATRIX") != nil || number % 4 == time(nil) / 86_400 % 4
+    getenv("CRASH_MATRIX") != nil || number % 8 == time(nil) / 86_400 % 8
   }
 
   /// Checkpoints and looks at claims come by the clock, and how many jobs share a flush is chance: so a loaded machine
