@@ -198,12 +198,14 @@ final class Oracle {
     let isReplaced = changes.allSatisfy { $0.inode == nil ? $0.directory === tmp : $0.directory === cur }
     if changes.count == 2, isExchange || isReplaced { exchanging.insert(world.currentName) }
     if changes.count == 2, isExchange, let taken = changes.first(where: { $0.directory === tmp })?.inode,
-      let given = changes.first(where: { $0.directory !== tmp })?.inode, let id = id(of: given)
+      let given = changes.first(where: { $0.directory !== tmp })?.inode
     {
-      if self.given.values.contains(taken.number) { overtaken.insert(id) }
+      // nil for a text that a power cut has torn.
+      let id = id(of: given)
+      if let id, self.given.values.contains(taken.number) { overtaken.insert(id) }
       self.given[world.currentName] = given.number
       // Here as well, because nobody misses a job before its drop is acknowledged.
-      exchanged[id] = nil
+      if let id { exchanged[id] = nil }
       if let other = self.id(of: taken), other != id { exchanged[other] = world.currentName }
     }
     // The same where a withdrawal takes a job to `tmp/` that has just got the name.
