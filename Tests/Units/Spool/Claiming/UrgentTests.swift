@@ -64,9 +64,10 @@ import Testing
     #expect(try Drops(spool).drop(url, as: name).directory == .new)
     #expect(fixture.names("").contains("urgent") == false)
     #expect(try Drops(spool).drop(url, as: name, .high).directory == .urgent)
-    // The other one of its name is in its way.
-    _ = try Steering(spool).perform(.high, FileName("a"), in: .new)
-    #expect(fixture.files.places(of: "a") == ["new/a", "urgent/a"])
+    guard case .taken(_, let other) = try Steering(spool).perform(.high, FileName("a"), in: .new) else {
+      throw Unexpected("not refused")
+    }
+    #expect(other.display == "urgent/a" && fixture.files.places(of: "a") == ["new/a", "urgent/a"])
   }
 
   /// A rename that a crash cut in two, by file systems that keep no order of names.

@@ -6,7 +6,7 @@ import Testing
 @Suite struct JobRequestTests {
   private func request(_ line: String) -> JobText { parsed("url: https://h/a\n\(line)\n") }
 
-  /// The spellings of each key's values, some with the plainest one, and what is refused.
+  /// The spellings of keys' values, some followed by `>` and the plainest one, and what is refused.
   private static let values = tableRows(
     """
     size | 0 ; 1 ; 007 > 7 ; 9223372036854775807 | 9223372036854775808 ; 18446744073709551616 ; -1 ; +1 ; 1k ; 1 0
@@ -22,8 +22,9 @@ import Testing
     timeout | | 1 2 3 ; s ; 5x ; 99999999999999999999d ; 213503982334602d ; 1.5h ; -5
     limit-rate | 1024 ; 1k > 1024 ; 500K > 512000 ; 2M > 2097152 ; 1g > 1073741824 ; 1T > 1099511627776 | 1023 ; 0
     limit-rate | | 1P ; k ; -1k ; 1.5M ; 1kk ; 8388608T ; 99999999999999999999
-    min-rate | 1k over 5m > 1024 over 300 ; 0 > 0 over 300 ; 0 over 1h > 0 over 3600 ; 2M > 2097152 ; 7\tover 10 |
-    min-rate | | 1k over ; 1k 5m ; 1k per 5m ; 1k over 0 ; 1k over 366d ; -1 ; k over 5m ; 1k over 5m 6m
+    min-rate | 1k over 5m > 1024 over 300 ; 0 > 0 over 300 ; 0 over 1h > 0 over 3600 ; 2M > 2097152 |
+    min-rate | 7\tover \t10 > 7 over 10 | 1k over ; 1k 5m ; 1k per 5m ; 1k over 0 ; 1k over 366d ; -1 ; k over 5m
+    min-rate | | 1k over 5m 6m
     referer | https://h/page?a=b ; HTTP://h/ | h/page ; ftp://h/ ; http:// ; https://h/a b
     """, columns: 3)
 

@@ -15,7 +15,9 @@ import Testing
     let fixture = try halfMoved(from.rawValue, "hold")
     // Somebody may be about to remove either name.
     for (now, left) in [(Timestamp.now(), ["hold/a", "\(from.rawValue)/a"]), (.now() + 11, ["hold/a"])] {
-      #expect(try fixture.spool.outcome("a", from: from, at: now).label == "unavailable")
+      guard case .unavailable = try fixture.spool.outcome("a", from: from, at: now) else {
+        throw Unexpected("claimed, or taken for gone")
+      }
       #expect(fixture.files.places(of: "a").sorted() == left)
     }
   }

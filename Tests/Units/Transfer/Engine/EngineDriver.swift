@@ -1,3 +1,5 @@
+import Testing
+
 @testable import Transfer
 
 /// Runs one engine as the worker does: one place that polls and fetches.
@@ -32,6 +34,8 @@ actor Driver {
   ) async -> Outcome {
     let parts: URLParts
     do throws(URLProblem) { parts = try URLParts(url) } catch {
+      // The engine was asked nothing, so no test may take this for its answer.
+      Issue.record(error)
       let failure = TransferFailure(code: .badURL, message: error.reason)
       return Outcome(result: FetchResult(end: .failed(failure)), body: [], accepts: [])
     }

@@ -156,6 +156,17 @@ import Testing
     #expect(disabled.failure?.code == .protocolNotEnabled)
   }
 
+  @Test(.enabled("needs \(Need.tls.name)") { try await Need.tls.isMet() })
+  func anUnknownAuthorityIsTold() async throws {
+    let server = try ScriptedServer { _, reply in try reply.respond("200 OK", body: [1]) }
+    let authority = try await CertificateAuthority()
+    let front = try await TLSFront(to: server, authority: authority, announcesEnd: true)
+    let outcome = await (try Driver()).fetch(front.url("/a?token=hunter2"))
+    #expect(outcome.failure?.code == .tls)
+    #expect(outcome.failure?.message.contains("certificate") == true)
+    #expect(outcome.failure?.message.contains("hunter2") == false)
+  }
+
   @Test func optionsThatCannotWork() {
     #expect(throws: TransferError.self) { try TransferEngine(.init(protocols: [])) }
   }

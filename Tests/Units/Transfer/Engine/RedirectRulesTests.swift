@@ -4,10 +4,10 @@ import Testing
 @testable import Transfer
 
 @Suite(.timeLimit(.minutes(30))) struct RedirectRulesTests {
-  /// Redirects `/N` to `/N-1`, and `/0` is the file.
-  private func countdown(asksForLogin: Bool = false) throws -> ScriptedServer {
+  /// Asks for a login, redirects `/N` to `/N-1`, and `/0` is the file.
+  private func countdown() throws -> ScriptedServer {
     try ScriptedServer { request, reply in
-      if asksForLogin, request.value("authorization") == nil {
+      if request.value("authorization") == nil {
         return try reply.respond("401 Unauthorized", ["WWW-Authenticate: Basic realm=\"x\""], body: [])
       }
       guard let number = Int(request.target.dropFirst()), number > 0 else {
@@ -18,7 +18,7 @@ import Testing
   }
 
   @Test func followsOnOneConnectionAndKeepsRangeAndCredentials() async throws {
-    let server = try countdown(asksForLogin: true)
+    let server = try countdown()
     let outcome = await (try Driver()).fetch("http://user:pw@127.0.0.1:\(server.port)/3") {
       $0.headers = ["X-Token: t", "X-Empty:", "Accept:"]
       $0.rangeStart = 5
