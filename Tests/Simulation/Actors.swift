@@ -334,7 +334,7 @@ struct Play {
           for name in try spool.list(directory) {
             guard
               case .claimed(let claim) = try Claims(spool).claim(
-                name, from: directory, now: spool.now(), isForced: true)
+                name, from: directory, now: spool.now(), knownDue: .max)
             else { continue }
             try claim.append(Self.receipt(at: spool.now()))
             try claim.finish()

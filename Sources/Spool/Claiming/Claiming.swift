@@ -6,15 +6,15 @@ extension Claims {
   /// Takes the job `name` from `origin` (`new`, `urgent`, `partial`, `standing`, or `cur` for a take-over): lock,
   /// judge, rename to a name of our own, confirm.
   /// - Parameter now: the time by the clock of the spool's file system.
-  /// - Parameter isForced: also a job whose next attempt is not due.
+  /// - Parameter knownDue: also a job whose next attempt is due by then, in seconds since the epoch.
   /// - Parameter isWanted: whether to take a job with this text. If not, it keeps its name, and is unavailable.
   /// - Throws: ``SpoolError`` for what would stop every job.
   package func claim(
-    _ name: FileName, from origin: Directory, now: Timestamp, isForced: Bool = false,
+    _ name: FileName, from origin: Directory, now: Timestamp, knownDue: Int64 = .min,
     where isWanted: (JobText) -> Bool = { _ in true }
   ) throws(SpoolError) -> ClaimOutcome {
     do throws(SpoolError) {
-      return try take(name, from: origin, now: now, isForced: isForced, isWanted)
+      return try take(name, from: origin, now: now, knownDue: knownDue, isWanted)
     } catch  where spool.concernsOneFile(error, in: origin) {
       return .barred(Defect(line: nil, reason: "cannot be taken: \(error)"))
     }
@@ -22,7 +22,7 @@ extension Claims {
 
   /// Claims the file if it is a job for this worker, and says what else it is.
   private func take(
-    _ name: FileName, from origin: Directory, now: Timestamp, isForced: Bool, _ isWanted: (JobText) -> Bool
+    _ name: FileName, from origin: Directory, now: Timestamp, knownDue: Int64, _ isWanted: (JobText) -> Bool
   ) throws(SpoolError) -> ClaimOutcome {
     let source = Path(origin, name)
     guard let job = origin == .cur ? ClaimName(name)?.job : JobName(name) else {
@@ -31,7 +31,7 @@ extension Claims {
       return try reject(name, from: origin, Defect(line: nil, reason: reason))
     }
     do throws(SpoolError) {
-      return try claim(job, source, origin, now: now, isForced: isForced, isWanted)
+      return try claim(job, source, origin, now: now, knownDue: knownDue, isWanted)
     } catch  where error.isGone {
       // Another worker has moved it, or on another host has replaced and so removed the file that is open here.
       try spool.checkDirectories()
@@ -66,11 +66,11 @@ extension Claims {
   // MARK: lock, judge, rename, confirm
 
   private func claim(
-    _ job: JobName, _ source: Path, _ origin: Directory, now: Timestamp, isForced: Bool,
+    _ job: JobName, _ source: Path, _ origin: Directory, now: Timestamp, knownDue: Int64,
     _ isWanted: (JobText) -> Bool, isNamed: Bool = false
   ) throws(SpoolError) -> ClaimOutcome {
     var candidate: LockedJob
-    switch try lock(job, source, origin, now: now, isForced: isForced, isNamed: isNamed) {
+    switch try lock(job, source, origin, now: now, knownDue: knownDue, isNamed: isNamed) {
     case .refused(let outcome): return outcome
     case .locked(let locked): candidate = locked
     }
@@ -81,7 +81,9 @@ extension Claims {
     }
     guard let text = judgement.text, isWanted(text) else { return .unavailable }
     if mayBeWritten(candidate, judgement) { candidate.isOurs = false }
-    if let defect = judgement.defect, candidate.status.size > Spool.maximumJobFile, let name = source.name {
+    if let defect = judgement.defect, candidate.status.size > spool.textLimit(of: candidate.status),
+      let name = source.name
+    {
       guard try openForWriting(&candidate, at: source) else { return .unavailable }
       // Such a file is neither written to, because it may be any file, nor copied. Its record is a separate file.
       if !candidate.isOurs { return try reject(name, from: origin, defect) }
@@ -191,7 +193,7 @@ extension Claims {
       do throws(SpoolError) {
         // If this process slept, the file may be newer than `now`.
         outcome = try claim(
-          candidate.job, target, candidate.origin, now: max(now, spool.now()), isForced: true, isWanted, isNamed: true)
+          candidate.job, target, candidate.origin, now: max(now, spool.now()), knownDue: .max, isWanted, isNamed: true)
       } catch {
         try giveBack(target, source)
         throw error

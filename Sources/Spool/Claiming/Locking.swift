@@ -40,10 +40,10 @@ extension Claims {
   ///
   /// One look at the file decides all of this, by one descriptor for reading, that keeps the lock: to close one for
   /// writing in `new/` is an event for a worker that watches, and it would look again without end.
-  /// - Parameter isForced: also a job whose next attempt is not due.
+  /// - Parameter knownDue: also a job whose next attempt is due by then, in seconds since the epoch.
   /// - Parameter isNamed: `source` is the claim's name already.
   func lock(
-    _ job: JobName, _ source: Path, _ origin: Directory, now: Timestamp, isForced: Bool, isNamed: Bool
+    _ job: JobName, _ source: Path, _ origin: Directory, now: Timestamp, knownDue: Int64, isNamed: Bool
   ) throws(SpoolError) -> Locking {
     var file: OwnedFile
     do throws(SpoolError) {
@@ -76,7 +76,7 @@ extension Claims {
       return .refused(.leased(until: end))
     }
     // Another worker may have claimed and parked it since it was found.
-    if !isForced, try !isDue(job.fileName, modified: status.modified, in: origin, at: now.seconds) {
+    if status.modified > knownDue, try !isDue(job.fileName, modified: status.modified, in: origin, at: now.seconds) {
       return .refused(.notDue(status.modified))
     }
     if status.links > 1 {

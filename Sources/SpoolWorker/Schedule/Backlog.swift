@@ -246,8 +246,8 @@ struct PrioritisedBacklog {
   /// Jobs of high priority outside of `urgent/` stay: among many others they would be found late.
   mutating func beginPass(over directories: [Directory]) {
     if directories.contains(.urgent) { high.removeAll { $0.origin == .urgent } }
-    normal.removeAll { directories.contains($0.origin) }
-    low.removeAll { directories.contains($0.origin) }
+    normal.removeAll { $0.isFound(byPassOver: directories) }
+    low.removeAll { $0.isFound(byPassOver: directories) }
   }
 
   mutating func requestPass() { passedOver = [] }

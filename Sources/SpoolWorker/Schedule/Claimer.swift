@@ -48,14 +48,16 @@ internal import SystemPackage
     var changed: JobText?
     do throws(SpoolError) {
       outcome = try Claims(spool).claim(
-        candidate.name, from: candidate.origin, now: try clock.now(for: candidate), isForced: candidate.isForced
+        candidate.name, from: candidate.origin, now: try clock.now(for: candidate),
+        knownDue: candidate.knownDue ?? .min
       ) { text in
         if text.request.urls != choice.peek.urls { changed = text }
         return changed == nil
       }
     } catch {
       guard error.isLackOfSpace else { throw error }
-      noteUnclaimable(candidate.name, error)
+      let job = candidate.origin == .cur ? ClaimName(candidate.name)?.job.fileName : nil
+      noteUnclaimable(job ?? candidate.name, error)
       return .left
     }
     if let changed { return .changed(changed) }
@@ -88,7 +90,7 @@ internal import SystemPackage
         "reason", defect.reason)
       account.summary.givenUp += 1
       log(Event("rejected", .error, job: name, facts))
-      return .rejected(name, facts.with("attempt", 0))
+      return .rejected(name, facts.with("class", FailureCode.Class.permanent.rawValue).with("attempt", 0))
     }
   }
 

@@ -28,6 +28,8 @@ final class RunAccount {
     return true
   }
 
+  func isBarred(_ name: FileName) -> Bool { barred.contains(name) }
+
   /// - Returns: whether it is new.
   func noteNewlineMissing(_ name: FileName) -> Bool {
     if newlineMissing.count >= Self.mostBarred { newlineMissing = [] }
@@ -66,7 +68,10 @@ final class RunAccount {
     ended += 1
     waiting.ended(first, isWaiting: false)
     waiting.ended(name, isWaiting: end.fate == .waiting)
-    if end.fate == .waiting { waiting.failed(name, awaiting: end.awaited, in: end.isOrder ? .standing : .partial) }
+    if end.fate == .waiting {
+      let due = end.retry?.seconds ?? .min
+      waiting.failed(name, awaiting: end.awaited, until: due, in: end.isOrder ? .standing : .partial)
+    }
     summary.waiting = waiting.count
     switch end.fate {
     case .done: summary.done += 1
@@ -134,7 +139,7 @@ struct WaitingJobs {
 
   private var names: Set<FileName> = []
   private var areMore = false
-  private var awaiting: [FileName: (directory: Directory, keys: [String])] = [:]
+  private var awaiting: [FileName: (directory: Directory, keys: [String], due: Int64)] = [:]
 
   /// The number of waiting jobs: exact up to ``mostCounted``, and never 0 if there are more.
   var count: Int { names.count + (areMore ? 1 : 0) }
@@ -162,12 +167,15 @@ struct WaitingJobs {
   }
 
   /// - Parameter keys: ``ServerRests/network``, or the servers and proxies whose rest may end before the job is due.
+  /// - Parameter due: in seconds since the epoch.
   /// - Parameter directory: where it waits.
-  mutating func failed(_ name: FileName, awaiting keys: [String], in directory: Directory = .partial) {
+  mutating func failed(
+    _ name: FileName, awaiting keys: [String], until due: Int64, in directory: Directory = .partial
+  ) {
     if keys.isEmpty {
       awaiting[name] = nil
     } else if awaiting.count < Self.mostAwaiting || awaiting[name] != nil {
-      awaiting[name] = (directory, keys)
+      awaiting[name] = (directory, keys, due)
     }
   }
 
@@ -200,6 +208,6 @@ struct WaitingJobs {
   mutating func take(awaiting keys: Set<String>) -> [Candidate] {
     let taken = awaiting.filter { !keys.isDisjoint(with: $0.value.keys) }
     for name in taken.keys { awaiting[name] = nil }
-    return taken.map { Candidate(name: $0.key, origin: $0.value.directory, modified: 0, isForced: true) }
+    return taken.map { Candidate(name: $0.key, origin: $0.value.directory, modified: 0, knownDue: $0.value.due) }
   }
 }

@@ -17,6 +17,8 @@ struct Slots {
   /// Hosts from which the spool's workers together have all transfers that they may have, or whose pace wants a pause:
   /// when to look again, and how many transfers of them this worker has meanwhile.
   private var full: [String: (until: Int64, share: Int, isForTurn: Bool)] = [:]
+  /// More hosts than the backlog can have: a turn that has filled them all would begin anew with the first of them.
+  private static let mostFull = 16_000
   private static let mostRemembered = 1000
   /// The outputs that running jobs have, and the jobs that wait for these.
   var outputs = OutputWait()
@@ -47,7 +49,7 @@ struct Slots {
 
   /// No further job of the host may start until then, because other workers have its slots, or it is not its turn.
   mutating func fill(_ host: String, until time: Int64, isForTurn: Bool) {
-    if full.count >= Self.mostRemembered { full = [:] }
+    if full.count >= Self.mostFull { full = [:] }
     full[host] = (time, byHost[host] ?? 0, isForTurn)
   }
 
@@ -228,9 +230,9 @@ struct OutputWait {
   /// Whether all jobs here that come first wait for servers that rest.
   func areHeldBack(by slots: FreeSlots) -> Bool { waiting.values.allSatisfy { slots.isHeldBack($0.first!.peek) } }
 
-  /// Forgets the jobs in these directories, because a pass finds them again.
+  /// Forgets the jobs that a pass over these directories finds again.
   mutating func forget(_ directories: [Directory]) {
-    waiting = waiting.mapValues { $0.filter { !directories.contains($0.candidate.origin) }[...] }
+    waiting = waiting.mapValues { $0.filter { !$0.candidate.isFound(byPassOver: directories) }[...] }
       .filter { !$0.value.isEmpty }
     count = waiting.values.reduce(0) { $0 + $1.count }
   }

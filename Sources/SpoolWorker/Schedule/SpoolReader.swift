@@ -8,12 +8,15 @@ struct Candidate: Equatable {
   let origin: Directory
   /// Its mtime in seconds since the epoch, or the current time if the mtime is in the future.
   let modified: Int64
-  /// It may run before it is due.
-  var isForced = false
+  /// When it was to be due, in seconds since the epoch: it may run before that, unless it has been postponed since.
+  var knownDue: Int64?
   /// Seconds by which it counts as younger than it is: see ``SpoolReader``.
   var delay: Int64 = 0
   /// Those that its mtime has beyond the seconds.
   var nanoseconds = 0
+
+  /// A pass would take one that may run before it is due for one that has to wait.
+  func isFound(byPassOver directories: [Directory]) -> Bool { knownDue == nil && directories.contains(origin) }
 
   func isBefore(_ other: Candidate) -> Bool {
     let (left, right) = (modified + delay, other.modified + other.delay)
@@ -204,7 +207,8 @@ struct SpoolReader {
     do throws(SpoolError) { return try read(candidate, text) } catch
       where spool.concernsOneFile(error, in: candidate.origin)
     {
-      return Peek(host: nil)
+      // The claim reports it, if it finds the URLs that were looked at.
+      return Peek(host: nil, urls: text.request.urls)
     }
   }
 

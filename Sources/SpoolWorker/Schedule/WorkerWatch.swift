@@ -64,7 +64,7 @@ extension Worker {
 
   private func isAnyJobLeft() throws(SpoolError) -> Bool {
     guard let only = environment.options.only else {
-      return try JobSearch(spool).isAnyJob(in: [.new, .urgent, .cur, .partial])
+      return try JobSearch(spool).isAnyJob(in: [.new, .urgent, .cur, .partial]) { !account.isBarred($0) }
     }
     for name in only {
       for directory in [Directory.partial, .new, .urgent] where try spool.status(directory, name) != nil { return true }
@@ -221,6 +221,8 @@ struct Outage: Equatable {
   private(set) var nextLook: Int64 = 0
   /// When the first error came, in milliseconds for which the machine was awake; nil if the spool can be read.
   private var began: Int64?
+  /// When the first error of doubtful cause came since the spool was gone or could be read.
+  private var doubtfulSince: Int64?
   private var isShort = false
 
   /// Between looks for a spool whose path does not exist.
@@ -235,7 +237,8 @@ struct Outage: Equatable {
   mutating func failed(
     _ cause: Trouble, at now: Int64, awake: Int64 = Host.current.awakeMilliseconds()
   ) -> Reaction {
-    if cause == .other || cause != .gone && awake - (began ?? awake) >= Self.patience { return .end }
+    doubtfulSince = cause == .gone ? nil : doubtfulSince ?? awake
+    if cause == .other || awake - (doubtfulSince ?? awake) >= Self.patience { return .end }
     isShort = cause == .short && (isShort || began == nil)
     // Errors may come more often than that.
     if nextLook <= now || nextLook > now + Self.interval { nextLook = now + Self.interval }
@@ -248,7 +251,7 @@ struct Outage: Equatable {
   /// - Returns: whether the outage is over by that.
   mutating func ended(all: Bool = true) -> Bool {
     guard all || isShort else { return false }
-    defer { (began, isShort) = (nil, false) }
+    defer { (began, doubtfulSince, isShort) = (nil, nil, false) }
     return began != nil
   }
 }

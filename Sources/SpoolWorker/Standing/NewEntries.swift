@@ -25,6 +25,8 @@ struct NewEntries: Equatable {
   private(set) var files: [OfferedFile] = []
   /// Those whose jobs failed with other links.
   private(set) var relinked: [OfferedFile] = []
+  /// What was remembered of these, by their keys.
+  private var formerWords: [String: String] = [:]
   /// What to remember, as in ``Journal/Checks/seen``.
   private(set) var seen: [String] = []
   /// The entries that cannot be fetched. They are not remembered, so that they are new when they can be.
@@ -70,9 +72,10 @@ struct NewEntries: Equatable {
       let sharedKey = group.sharedWord.flatMap { sharedWords[$0] == 1 ? group.sharedKey : nil }
       switch memory.step(group.key, former: group.formerKeys, shared: sharedKey, group.file, job) {
       case .keep(let word): words.append(word)
-      case .relink:
+      case .relink(let former):
         words.append(group.word)
         relinked += group.file.map { [$0] } ?? []
+        formerWords[group.key] = former
       case .fetch:
         // What does not match is known.
         words.append(group.file == nil && group.problem == nil ? group.key : nil)
@@ -152,6 +155,15 @@ struct NewEntries: Equatable {
     }
   }
 
+  /// These jobs could not get their new links: the next check tries again.
+  mutating func keepLinks(of keys: Set<String>) {
+    if keys.isEmpty { return }
+    seen = seen.map { word in
+      let key = String(word.prefix(FeedEntry.keyLength))
+      return keys.contains(key) ? formerWords[key] ?? word : word
+    }
+  }
+
   /// What is remembered of entries that the list does not tell of: which jobs are done by now.
   static func settled(_ seen: some Sequence<String>, job: (String, Bool) -> EntryJob) -> [String] {
     seen.map { word in
@@ -168,7 +180,8 @@ private struct Memory {
 
   enum Step {
     case keep(String)
-    case relink
+    /// With what was remembered so far.
+    case relink(String)
     case fetch
   }
 
@@ -196,7 +209,7 @@ private struct Memory {
     case .stuck(let links):
       guard let file, !links.contains(file.link) else { return .keep(word) }
       // A list that leads elsewhere each time gives no entry another link.
-      return file.link != link && remembered == link ? .keep(word) : .relink
+      return file.link != link && remembered == link ? .keep(word) : .relink(word)
     case .done: return .keep(key)
     case .gone where remembered != nil && link != nil && remembered != link: return .fetch
     case .gone, .underway: return .keep(word)

@@ -52,9 +52,10 @@ struct OrderDrop: Sendable {
     }
     let dropped = try Drops(spool).dropMissing(texts, confirm: confirm)
     if !new.relinked.isEmpty { try confirm() }
-    var relinked = 0
-    for file in new.relinked where try relink(file) { relinked += 1 }
-    return (new, dropped, relinked)
+    var kept: Set<String> = []
+    for file in new.relinked where try !relink(file) { kept.insert(file.key) }
+    new.keepLinks(of: kept)
+    return (new, dropped, new.relinked.count - kept.count)
   }
 
   private func relink(_ file: OfferedFile) throws(SpoolError) -> Bool {

@@ -47,6 +47,15 @@ struct BarredTests {
     try flagged.remove()
   }
 
+  /// Nobody can do it.
+  @Test(arguments: ["new/x", "cur/x:host.1.0000000a"])
+  func `a worker that ends when all is done does not wait for it`(path: String) async throws {
+    let flagged = try put(path, flag: "+i")
+    try spool.write("cur/stray", "")
+    try await spoolrun("--until-done", spool.root).exits(1, saying: "barred")
+    try flagged.remove()
+  }
+
   /// That is one job's failure, with a record.
   @Test func `data that may not be written to fails its own job`() async throws {
     try spool.write("partial/x.part", [1])

@@ -88,9 +88,9 @@ struct Fixture {
 extension Spool {
   /// Claims a job, with the real time unless told otherwise.
   func outcome(
-    _ name: String, from origin: Directory = .new, at now: Timestamp = .now(), isForced: Bool = false
+    _ name: String, from origin: Directory = .new, at now: Timestamp = .now(), knownDue: Int64 = .min
   ) throws -> ClaimOutcome {
-    try Claims(self).claim(FileName(name), from: origin, now: now, isForced: isForced)
+    try Claims(self).claim(FileName(name), from: origin, now: now, knownDue: knownDue)
   }
 }
 
@@ -99,7 +99,7 @@ func recordingErrors(_ body: () throws -> Void) {
   do { try body() } catch { Issue.record(error) }
 }
 
-/// The cells of a table in text: a line is a row, and `|` is between two cells.
+/// The cells of a table in text: a line is a row, `|` is between two cells, and several blanks are one.
 func tableRows(_ text: String, columns: Int) -> [[String]] {
   text.split(separator: "\n").map { line in
     let cells = line.split(separator: "|", omittingEmptySubsequences: false)

@@ -209,7 +209,7 @@ import Testing
     }
     let spool = try Fixture.open(files, hook: hook)
     for place in [path, other] { try writeFile(place, Array(Self.job.utf8)) }
-    let claim = try spool.outcome("x", from: origin, isForced: true).claim()
+    let claim = try spool.outcome("x", from: origin, knownDue: .max).claim()
     #expect(files.names("cur") == ["x:alpha.42.00000001"] && files.names("tmp") == ["x"])
     try claim.giveUp()
     #expect(try readFile(files.path("failed/x")) == Array(Self.job.utf8))

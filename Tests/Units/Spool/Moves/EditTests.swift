@@ -1,5 +1,4 @@
 import Glibc
-import Synchronization
 import SystemPackage
 import TestSupport
 import Testing
@@ -80,7 +79,7 @@ import Testing
       try fixture.write("tmp/theirs", "https://host/other\n")
       try? other.moveNoReplace(place.path, elsewhere)
       try? other.moveNoReplace(Path(.tmp, FileName("theirs")), place.path)
-    case .claim: _ = try other.outcome("x", from: place.directory, isForced: true)
+    case .claim: _ = try other.outcome("x", from: place.directory, knownDue: .max)
     case .edit:
       // As long as the first one has the job in hand, the second one waits, here in vain.
       let job = open(fixture.files.path(place.path.display), O_RDONLY)

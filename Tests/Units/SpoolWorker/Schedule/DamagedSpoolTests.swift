@@ -35,6 +35,22 @@ import Transfer
     #expect(fixture.files.places(of: "x") == ["\(origin)/x"])
   }
 
+  /// Else the claim would find other URLs, and ask the schedule to look again, without end.
+  @Test func `the schedule has the URLs of a job whose data cannot be looked at`() throws {
+    let text = text
+    let urls = try WorkerLoop.alone { () async throws -> [String]? in
+      let fixture = try Fixture(
+        hook: Probe { $0.kind == .stat && $0.path == "partial/x.part" ? .fail(.ioError) : nil })
+      try fixture.write("new/x", "\(text)size: 2000\n")
+      var options = WorkerOptions()
+      options.minFree = 1
+      let environment = try JobEnvironment(fixture.spool, options) { _ in }
+      let reader = PeekReader(fixture.spool, environment, ClaimReader(fixture.spool))
+      return try reader.peek(at: Candidate(name: FileName("x"), origin: .new, modified: 0))?.urls.map(\.text)
+    }
+    #expect(urls == [String(text.dropLast())])
+  }
+
   @Test(
     arguments: [(.open, "cur", .new), (.open, "new/x", .cur), (.write, "new/x", .new)]
       as [(Call.Kind, String, Directory)])

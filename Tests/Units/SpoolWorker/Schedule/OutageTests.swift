@@ -27,6 +27,14 @@ import Testing
     #expect(other.ended() && other.failed(.doubtful, at: 5_000_001, awake: Outage.patience) == .tell)
   }
 
+  @Test func theComebackOfAMountThatWasAwayIsDoubtfulToo() {
+    var outage = Outage()
+    #expect(outage.failed(.gone, at: 0, awake: 0) == .tell)
+    #expect(outage.failed(.gone, at: 1, awake: 5 * Outage.patience) == .wait)
+    #expect(outage.failed(.doubtful, at: 2, awake: 5 * Outage.patience + 1) == .wait)
+    #expect(outage.failed(.doubtful, at: 3, awake: 6 * Outage.patience + 1) == .end)
+  }
+
   /// Two moments without open files are two, however late the next look at all directories is.
   @Test func aShortageIsOverWithTheNextTurn() {
     var outage = Outage()

@@ -38,10 +38,33 @@ import Testing
     var world = SchedulerWorld(jobs: 6, perHost: 2)
     world.jobs = Set((0..<900).map { "\("abc".randomElement() ?? "a")-\($0)" })
     world.runToEnd { _ in }
+    #expect(world.started.count == 900)
     for host in ["a", "b", "c"] {
       let numbers = world.started.filter { $0.hasPrefix(host + "-") }.compactMap { Int($0.dropFirst(2)) }
       #expect(numbers == numbers.sorted())
     }
+  }
+
+  /// As with a pace for each server, of which most wait for their turn.
+  @Test func aTurnEndsThoughEachOfManyHostsIsFull() throws {
+    var scheduler = Scheduler(TransferLimits(jobs: 8, perHost: 4, commits: 200))
+    let hosts = 1200
+    for number in 0..<hosts {
+      let job = Candidate(name: FileName("\(number)"), origin: .new, modified: Int64(number))
+      scheduler.backlog.add(job, Peek(host: "host-\(number)"))
+    }
+    for _ in 0..<hosts { scheduler.putBack(try scheduler.choice(at: 0), until: 1000, isForTurn: true) }
+    #expect(scheduler.nextStep(at: 999) == nil && scheduler.backlog.count == hosts)
+    #expect(try scheduler.choice(at: 1000).candidate.name == FileName("0"))
+  }
+
+  /// A pass would see that they are not due.
+  @Test func jobsThatMayRunEarlyOutlastThePassesMeanwhile() {
+    var backlog = PrioritisedBacklog()
+    let early = Candidate(name: FileName("a"), origin: .partial, modified: 0, knownDue: 9)
+    backlog.add([early, Candidate(name: FileName("b"), origin: .partial, modified: 0)])
+    backlog.beginPass(over: [.partial])
+    #expect(backlog.candidates == [early])
   }
 
   /// A pass ends only with all that came before it began; what comes later needs another.

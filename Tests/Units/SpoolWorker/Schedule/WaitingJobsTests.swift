@@ -26,21 +26,23 @@ import Testing
   /// Else they would take the places of those that wait.
   @Test func thoseThatAreOverAwaitNothing() {
     var jobs = WaitingJobs()
-    for name in ["a", "b"] { jobs.failed(FileName(name), awaiting: ["s"]) }
+    for name in ["a", "b"] { jobs.failed(FileName(name), awaiting: ["s"], until: 5) }
     jobs.ended(FileName("a"), isWaiting: false)
     #expect(jobs.take(awaiting: ["s"]).map(\.name) == [FileName("b")])
   }
 
   @Test func thoseThatAwaitSomethingAreTakenOnce() {
     var jobs = WaitingJobs()
-    for number in 0..<WaitingJobs.mostAwaiting + 5 { jobs.failed(FileName("job-\(number)"), awaiting: ["s", "t"]) }
+    for number in 0..<WaitingJobs.mostAwaiting + 5 {
+      jobs.failed(FileName("job-\(number)"), awaiting: ["s", "t"], until: 5)
+    }
     #expect(jobs.awaitOthers(than: ["u"]) && !jobs.awaitOthers(than: ["t"]) && jobs.countForNetwork == 0)
     #expect(jobs.take(awaiting: [ServerRests.network]).isEmpty)
     let taken = jobs.take(awaiting: ["t", "u"])
     #expect(Set(taken.map(\.name)).count == WaitingJobs.mostAwaiting)
-    #expect(taken.count == WaitingJobs.mostAwaiting && taken.allSatisfy { $0.origin == .partial && $0.isForced })
+    #expect(taken.count == WaitingJobs.mostAwaiting && taken.allSatisfy { $0.origin == .partial && $0.knownDue == 5 })
     #expect(jobs.take(awaiting: ["s", "t"]).isEmpty)
-    for keys in [[ServerRests.network], []] { jobs.failed(FileName("x"), awaiting: keys) }
+    for keys in [[ServerRests.network], []] { jobs.failed(FileName("x"), awaiting: keys, until: 5) }
     #expect(jobs.take(awaiting: [ServerRests.network]).isEmpty, "what failed otherwise since then waits for its time")
   }
 }

@@ -60,6 +60,11 @@ import Transfer
     // As an earlier version remembers it.
     #expect(check(changed, [entry("1", "").key], stuck).relinked.map(\.name) == ["new.mp3"])
     #expect(check([entry("1", "ed2k://x")], old.seen, stuck).relinked.isEmpty)
+    // The job was in use.
+    var kept = check(changed, old.seen, stuck)
+    #expect(kept.seen != old.seen)
+    kept.keepLinks(of: [changed[0].key])
+    #expect(kept.seen == old.seen)
   }
 
   @Test func `an entry that was cancelled comes again with another link only`() {
