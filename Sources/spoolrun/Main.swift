@@ -5,8 +5,9 @@ internal import Spool
 @main enum Main {
   static func main() {
     Terminal.openMissing()
-    // A reader that goes early, such as head(1), ends no command half-way, and no limit of a file's size does.
-    for number in [SIGPIPE, SIGXFSZ] { signal(number, SIG_IGN) }
+    // A reader that goes early, such as head(1), ends no command half-way, nor does a limit of a file's size, or who
+    // opens a file that has a lease for a moment.
+    for number in [SIGPIPE, SIGXFSZ, SIGIO] { signal(number, SIG_IGN) }
     let arguments = RawArguments.all.map { String(decoding: $0, as: UTF8.self) }
     // No arguments means the default command, which downloads. It must not start by accident.
     guard !arguments.isEmpty else {
@@ -19,6 +20,7 @@ internal import Spool
     if given.starts(with: ["prioritize"]) { given[0] = "prioritise" }
     ForeignOption.refuse(in: given)
     DashedName.refuse(in: given)
+    URLAsName.refuse(in: given)
     if let script = CompletionScript.asked(given) {
       Terminal.print(script)
     } else {

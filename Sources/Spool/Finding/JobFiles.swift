@@ -94,7 +94,7 @@ final class ReadBuffer {
     let file = try spool.openText(path)
     let status = try file.status()
     guard status.isRegular else { return nil }
-    let size = min(Int(clamping: status.size), Spool.maximumJobFile)
+    let size = min(Int(clamping: status.size), spool.textLimit(of: status))
     if size > room.count {
       room.deallocate()
       room = .allocate(byteCount: size, alignment: 16)

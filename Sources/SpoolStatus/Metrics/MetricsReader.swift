@@ -60,8 +60,12 @@ package struct MetricsReader {
     memory.lastDone = known(memory.lastDone)
     // In the order in which jobs move.
     for directory in [Directory.hold, .new, .urgent] {
-      try JobSearch(spool).eachJob(in: directory, besidesOrders: true, reading: Self.waitingRead) { file in
-        jobs.add(file)
+      try JobSearch(spool).eachJob(in: directory, besidesOrders: true, reading: Self.waitingRead) {
+        (file) throws(SpoolError) in
+        // It may have been moved here after the death of its worker. Most have no data.
+        var data: UInt64?
+        if Self.hasBegun(file) { data = try length(ofData: file.name) }
+        jobs.add(file, data: data)
         guard directory != .hold else { return }
         jobs.oldestWaiting = min(jobs.oldestWaiting ?? .max, file.lastChange(at: now))
       }
@@ -70,9 +74,7 @@ package struct MetricsReader {
       try JobSearch(spool).eachJob(in: directory, besidesOrders: true) { (file) throws(SpoolError) in
         let name = directory == .cur ? ClaimName(file.name)?.job.fileName : file.name
         var data: UInt64?
-        if let name, directory != .failed {
-          data = try spool.status(.partial, name.data).map { UInt64(clamping: $0.size) }
-        }
+        if let name, directory != .failed { data = try length(ofData: name) }
         jobs.add(file, data: data)
       }
     }
@@ -86,6 +88,16 @@ package struct MetricsReader {
     try JobSearch(spool).eachArchived(modifiedSince: from) { count($0) }
     memory.before = until
     return jobs
+  }
+
+  private func length(ofData name: FileName) throws(SpoolError) -> UInt64? {
+    try spool.status(.partial, name.data).map { UInt64(clamping: $0.size) }
+  }
+
+  private static func hasBegun(_ file: JobFile) -> Bool {
+    var hasBegun = false
+    JournalScan.lines(file.bytes) { line in if line.key == .response { hasBegun = true } }
+    return hasBegun
   }
 
   /// The space in the spool, and in the output root of each worker, or else the spool's own.

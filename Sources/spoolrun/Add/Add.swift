@@ -42,7 +42,9 @@ struct Add: ParsableCommand {
       if name != nil || remoteName || wait {
         throw ExitStatus.refusal("--name, --remote-name and --wait are for one file", by: "add")
       }
-      return try list.command(file, job).run(in: spool.open(for: .dropping), ifNew: new)
+      let spool = try spool.open(for: .dropping)
+      if new { try refuseUnreadable(spool, [JobName(like: "list")]) }
+      return try list.command(file, job).run(in: spool, ifNew: new)
     }
     let (pieces, requests) = try GivenJob.checked(by: "add") {
       let pieces = try pieceList()

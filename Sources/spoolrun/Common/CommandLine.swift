@@ -51,7 +51,7 @@ enum UnreadableText {
   /// Options whose values are taken as bytes.
   private static let options: Set = ["--name", "--from"]
   /// Commands whose arguments are names of jobs.
-  private static let commands: Set = [
+  static let commands: Set = [
     "hold", "release", "retry", "prioritise", "prioritize", "cancel", "verify", "status", "wait", "explain",
   ]
   /// Options of these commands with a value that is no name of a job.
@@ -59,7 +59,11 @@ enum UnreadableText {
 
   /// Exits with status 64 if an argument or SPOOLRUN_SPOOL is not UTF-8 and would be taken for text.
   static func refuse(in arguments: [[UInt8]]) {
-    if let index = first(in: arguments) { exit(of: escaped(arguments[index])) }
+    if let index = first(in: arguments) {
+      // A URL may contain a password.
+      let mayBeSecret = arguments[index].contains { "@?".utf8.contains($0) }
+      exit(of: mayBeSecret ? "one of the arguments" : escaped(arguments[index]))
+    }
     refuse(variable: "SPOOLRUN_SPOOL")
   }
 
@@ -104,6 +108,10 @@ enum DashedName {
   /// The value of `-j` may follow it directly.
   static func refuse(in arguments: [String]) {
     guard let name = first(in: arguments) else { return }
+    // It may be a password.
+    if let option = ["-u", "-H"].first(where: { name.begins(with: $0) }) {
+      ExitStatus.exitOfUsage("\(option): write a blank before its value")
+    }
     ExitStatus.exitOfUsage(
       "\(escaped(name)): unknown option; write `--` before a name that begins with a dash, and `=` before such a value")
   }
@@ -114,6 +122,19 @@ enum DashedName {
         return false
       }
       return argument.unicodeScalars.dropFirst().prefix { $0 != "j" }.contains { !letters.contains($0) }
+    }
+  }
+}
+
+/// A URL in the place of a job's name. It is not quoted, because it may contain a password.
+enum URLAsName {
+  /// Exits with status 64.
+  static func refuse(in arguments: [String]) {
+    guard let command = arguments.first, UnreadableText.commands.contains(command) else { return }
+    for (argument, before) in zip(arguments.dropFirst(), arguments) where !before.begins(with: "--") || before == "--" {
+      if !argument.begins(with: "-"), argument.utf8.contains("://".utf8) {
+        ExitStatus.exitOfUsage("a URL is not the name of a job: `spoolrun status` shows the names")
+      }
     }
   }
 }

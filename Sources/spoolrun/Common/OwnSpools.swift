@@ -174,7 +174,7 @@ enum OwnSpools {
     return if case .own(let spool) = found { spool } else { nil }
   }
 
-  /// The one of the current directory first. The person's own counts if it has jobs that are not done.
+  /// Those that have jobs that are not done, the one of the current directory first.
   /// - Parameter done: whether it counts, too, if all of its jobs are done.
   /// - Parameter warns: whether it is said what is left out.
   static func open(for use: SpoolUse, done: Bool = false, warns: Bool = true) throws -> [Spool] {
@@ -182,7 +182,7 @@ enum OwnSpools {
     if use != .reading { _ = try PersonalSpool.become(ownerOf: nil) }
     let directories = GetDirectory.undone + (done ? [.done] : [])
     return try ExitStatus.reporting("the spools of your gets") {
-      var found = try records.map { try all($0, warns: warns) } ?? []
+      var found = try records.map { try all($0, having: directories, warns: warns) } ?? []
       let here = (try? realPath("."))?.exact
       func isElsewhere(_ spool: Spool) -> Bool {
         use == .cancelling && (here == nil || parent(of: spool.location)?.exact != here)
@@ -199,7 +199,9 @@ enum OwnSpools {
     }
   }
 
-  private static func all(_ records: GetRecords, warns: Bool) throws(SpoolError) -> [Spool] {
+  private static func all(
+    _ records: GetRecords, having directories: [Directory], warns: Bool
+  ) throws(SpoolError) -> [Spool] {
     func leaveOut(_ parent: String, _ reason: String) {
       if warns { Terminal.error("\(escaped(GetDirectory.location(in: parent))) is left out: \(reason)", .warning) }
     }
@@ -208,7 +210,9 @@ enum OwnSpools {
     for parent in try here + records.directories().filter({ $0.exact != here.first?.exact }) {
       do throws(SpoolError) {
         switch try GetDirectory.look(in: parent, records, settings: PersonalSpool.settings) {
-        case .own(let spool): found.append(spool)
+        case .own(let spool):
+          // Where no lock tells that a get has ended, its empty spool stays.
+          if try spool.unlessGone(JobSearch(spool).isAnyJob(in: directories)) == true { found.append(spool) }
         case .stranger(let reason): leaveOut(parent, reason)
         case .nothing:
           guard let note = try records.note(ofLost: parent) else { continue }

@@ -30,7 +30,7 @@ enum SpoolOpening {
     _ named: String?, for use: SpoolUse, mayBeCommand: Bool = false, host: String? = nil, settings: [String]? = nil
   ) throws -> Spool {
     let location = named ?? defaultLocation
-    if mayBeCommand, location.utf8.contains("://".utf8) { throw ExitStatus.usage.after(Suggestion.forURL) }
+    if location.utf8.contains("://".utf8) { throw ExitStatus.usage.after(Suggestion.forURL) }
     let looked = use == .reading ? nil : try SpoolOwner.become(of: location)
     let (owner, boot) = WorkerID.current(host: host)
     let (spool, objection): (Spool, String?)
@@ -99,6 +99,14 @@ enum SpoolOpening {
     guard let status = fileStatus(at: location) else { return "a directory above the spool cannot be entered" }
     return status.st_uid == geteuid()
       ? "the spool's mode does not let its owner read and enter it" : "the spool belongs to another user"
+  }
+}
+
+extension Spool {
+  /// Root makes no file in a spool of another user, whose owner could have it made elsewhere.
+  func learnClockToRead() {
+    if geteuid() == 0 { do throws(SpoolError) { if try stranger() != nil { return } } catch { return } }
+    try? learnClock()
   }
 }
 

@@ -93,6 +93,9 @@ struct Get: ParsableCommand {
     let location = try PersonalSpool.become(ownerOf: self.spool)
     // Its mistakes are told before anything is asked for.
     let urls = try login.added(to: urls)
+    if spool != nil, urls.isEmpty, list.from == nil, job.text(JobKey.resolve.name) == nil {
+      throw ExitStatus.refusal("--spool needs the URLs again: without them, `get` goes on with what is here", by: "get")
+    }
     try fetchList(location)
     let items = try GetPlan(urls: urls, list: list, output: output, given: job.given).items()
     let status = try fetch(items, location)
@@ -126,6 +129,8 @@ struct Get: ParsableCommand {
   /// - Parameter location: of the person's own spool, and of the records.
   func fetch(_ items: [GetItem], _ location: String) throws -> ExitStatus {
     var items = items
+    // What was asked for earlier, or by a list, stays to be tried again.
+    let areTyped = list.from == nil && items.allSatisfy { $0.known == nil && $0.again == nil }
     let mask = umask(0o077)
     // As they were: a signal ends the command as soon as it looks at other items.
     var signalMask = sigset_t()
@@ -155,7 +160,7 @@ struct Get: ParsableCommand {
         items, in: place.spool, options, signals: signals, progress,
         setsTimes: times, verbose ? .steps : quiet ? .failures : .results)
       let ends = try run.run(known)
-      if list.from == nil { mistakes = zip(items, ends).filter { $1.isMistake }.map(\.0.job) }
+      if areTyped { mistakes = zip(items, ends).filter { $1.isMistake }.map(\.0.job) }
       found = zip(items, ends).filter { $1 == .isThere }.map(\.0.job)
       return GetEnd.worst(ends)
     }

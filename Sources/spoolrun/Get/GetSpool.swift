@@ -130,6 +130,8 @@ struct GetSpool {
     if let lock, !found.isEmpty, lock.isAlone(), try WorkerFiles(spool).living().isEmpty { try cancelFound() }
     _ = try directory?.removeIfDone(spool) { (isAlone) throws(SpoolError) in
       for job in mistakes where try spool.status(.partial, job.part) == nil {
+        // Its receipt tells of a file that is there.
+        if try JobSearch(spool).job(.failed, job.fileName)?.journal.publication.lastReceipt != nil { continue }
         _ = try Steering(spool).perform(.cancel, job.fileName, in: .failed)
       }
       // Where no lock tells of other commands, a worker may be that of one which runs the job.

@@ -42,7 +42,7 @@ struct Report: ParsableCommand {
   func run() throws {
     let spool = try self.spool.open(for: .reading)
     // Whoever may not write to the spool sees it by this host's clock.
-    try? spool.learnClock()
+    spool.learnClockToRead()
     try ExitStatus.reporting(escaped(spool.location)) {
       let now = spool.now()
       let snapshot = try SnapshotReader(spool, limit: 0, receipts: 0, now: now).read()

@@ -64,7 +64,7 @@ struct Status: ParsableCommand {
       throw ExitStatus.refusal("several of your gets are not done: name one with --spool: \(places)", by: "status")
     }
     // Whoever may not write to the spool sees it by this host's clock.
-    for spool in spools { try? spool.learnClock() }
+    for spool in spools { spool.learnClockToRead() }
     if !named.jobs.isEmpty { return try JobTelling(spools: spools, doubt: doubt).tell(of: named.jobs) }
     var failure: (any Error)?
     for (index, spool) in spools.enumerated() {

@@ -141,6 +141,30 @@ import Testing
     try writeFile("\(home.path)/list", "\(server.url("/404"))\n\(server.url("/b"))\n")
     try await get("--from", "\(home.path)/list").exits(1)
     #expect(names(in: "\(spool)/failed").count == 1)
+    // It was not typed now.
+    try await get().exits(1)
+    #expect(names(in: "\(spool)/failed").count == 1)
+  }
+
+  @Test(arguments: [true, false])
+  func `a file that is there keeps its receipt where it cannot be fetched again`(isRepair: Bool) async throws {
+    let gate = try Gate()
+    let server = try ScriptedServer { request, reply in
+      if request.target == "/later" { return try reply.respond("503 Later", body: []) }
+      if gate.isOpen { return try reply.respond("404 Not Found", body: []) }
+      try reply.respond("200 OK", body: [1])
+    }
+    // The other job keeps the spool.
+    try await get("--once", server.url("/a"), server.url("/later")).exits(75)
+    gate.open()
+    if isRepair {
+      try writeFile("\(here)/a", [2])
+      try await spoolrun("verify", "--refetch", "./a", environment: environment, directory: here).exits(1)
+    } else {
+      try await get("--overwrite", server.url("/a")).exits(1)
+    }
+    let job = try #require(names(in: "\(spool)/failed").first)
+    #expect(try readText("\(spool)/failed/\(job)").contains("\ndone: "))
   }
 
   /// An archive cannot bring jobs, data or receipts.

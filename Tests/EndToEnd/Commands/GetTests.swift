@@ -37,6 +37,10 @@ import Testing
     #expect((fileStatus(personal)?.st_mode ?? 0) & 0o7777 == 0o700)
   }
 
+  @Test func `without URLs, it goes on with what is here, and nowhere else`() async throws {
+    try await get("--spool", "\(home.path)/other").exits(64, saying: "--spool needs the URLs again")
+  }
+
   @Test func `a time that is past is refused`() async throws {
     try await get("--expires", "2001-01-01", "http://127.0.0.1:9/a").exits(64, saying: "is past")
     #expect(fileStatus(spool) == nil && fileStatus(personal) == nil)

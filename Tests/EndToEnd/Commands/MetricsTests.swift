@@ -27,6 +27,17 @@ import Testing
     try setModificationTime(directory.path("partial/p"), secondsFromNow: 1000)
   }
 
+  /// It was paused after the death of its worker.
+  @Test(arguments: ["hold", "new"])
+  func `data that no line tells of counts wherever its job is`(place: String) async throws {
+    try write(
+      "\(place)/x",
+      "http://h/x\nstarted: 2026-11-21T03:00:41Z attempt=1 worker=h.1.00000001 mirror=1 url=http://h/x\n"
+        + "response: mirror=1 at=0 part=7 size=9000 resource=http://h/x\n")
+    try writeFile(directory.path("partial/x.part"), [UInt8](repeating: 1, count: 1000))
+    #expect(try await value("spoolrun_bytes_total", in: metrics("--metrics")) == "1000")
+  }
+
   private func metrics(_ options: String...) async throws -> String {
     let result = try await spoolrun(["status"] + options + [directory.root])
     #expect(result.status == .exited(0) && result.errors.isEmpty, "\(result)")

@@ -45,6 +45,17 @@ import Testing
   }
 
   @Test(arguments: [
+    ["get", "-uus3r:s3cret", "http://h/x"], ["add", "-HCookie: s3cret", "http://h/x"],
+    ["status", "http://us3r:s3cret@h/x"], ["cancel", "-v", "http://us3r:s3cret@h/x"],
+    ["add", "--spool", "http://us3r:s3cret@h/x", "http://h/x"],
+  ])
+  func `a password in the wrong place is not repeated`(arguments: [String]) async throws {
+    let directory = try TemporaryDirectory()
+    let result = try await spoolrun(arguments, directory: directory.path)
+    #expect(result.status == .exited(64) && !"\(result.output)\(result.errors)".contains("s3cret"), "\(result)")
+  }
+
+  @Test(arguments: [
     ["status"], ["add", "http://h/a"], ["hold", "--all"], ["verify"], ["clean"], ["init"], ["run", "--once"],
   ])
   func `each command takes the spool by its option, before the command's name or behind it`(arguments: [String])

@@ -49,6 +49,14 @@ import Testing
     #expect(fileStatus("\(elsewhere)/.spoolrun") == nil && fileStatus(spool) == nil, "nothing is left to do")
   }
 
+  /// As where no lock tells that the last get has ended.
+  @Test func `a get that has left no job is none that is not done`() async throws {
+    try await leave()
+    let partial = "\(elsewhere)/.spoolrun/partial"
+    for name in names(in: partial) { unlink("\(partial)/\(name)") }
+    try await command("status", "--json").exits(0, printing: "503.tar-")
+  }
+
   @Test func `status tells of the others where one of them fails`() async throws {
     try await leave()
     _ = rmdir("\(spool)/standing")

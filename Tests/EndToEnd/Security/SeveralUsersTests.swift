@@ -57,8 +57,9 @@ struct SeveralUsersTests {
       ).result()
       #expect(added.status == .exited(0) && added.output == "\(name)\n", "\(added)")
     }
-    for option in ["--new", "--wait"] {
-      try await scene.start(bob, [program, "add", "--spool", ".", option, server.url("/no")]).result()
+    for option in ["--new", "--wait", "--new --from /dev/null"] {
+      let line = "exec \(program) add --spool . \(option)"
+      try await scene.shell(bob, option.contains("from") ? line : "\(line) \(server.url("/no"))")
         .exits(64, saying: "that you may read")
     }
     // Neither sees, reads, takes or replaces what the other has dropped, nor what became of it.
