@@ -13,8 +13,6 @@ internal import SystemPackage
   private static let memory: UInt64 = 256 << 20
   /// Seconds of CPU.
   private static let time: UInt32 = 30
-  /// Bytes that it may print.
-  private static let output: UInt64 = 64 << 20
   /// Bytes that are written at a time.
   private static let blockSize = 256 << 10
 
@@ -40,17 +38,22 @@ internal import SystemPackage
       files.removeFirst(2)
     }
     if files.count > 2 || files.contains(where: { $0.first == 0x2D }) { return fail(64, usage) }
+    // It would kill the program before it can say why.
+    signal(SIGXFSZ, SIG_IGN)
     do {
       let list = try EntryList(files.first)
       let target = files.count == 2 ? open(files[1]) : 1
       if target < 0 { return fail(74, "\(escaped(files[1])): \(Errno(rawValue: errno))") }
-      guard spoolrun_confine(memory, time, output) == 0 else { return fail(71, "setrlimit: \(Errno(rawValue: errno))") }
-      let isWritten = write(try list.entries(format, name: name), to: target)
-      return isWritten ? 0 : fail(74, "cannot be written: \(Errno(rawValue: errno))")
-    } catch let defect as Defect {
-      return fail(65, "\(defect)")
+      // It loads a library, and no file can be opened later.
+      _ = DigestAlgorithm.blake2b.isAvailable
+      guard spoolrun_confine(memory, time, UInt64(EntryList.longestOutput)) == 0 else {
+        return fail(71, "setrlimit: \(Errno(rawValue: errno))")
+      }
+      try write(list.entries(format, name: name), to: target)
+      return 0
     } catch {
-      return fail(66, "\(error)")
+      let (status, reason) = EntryList.failure(error)
+      return fail(status, reason)
     }
   }
 
@@ -59,7 +62,7 @@ internal import SystemPackage
   }
 
   /// In blocks, because the text of all entries takes as much memory as the entries do.
-  private static func write(_ list: ReadList, to target: Int32) -> Bool {
+  private static func write(_ list: ReadList, to target: Int32) throws(SpoolError) {
     var block: [UInt8] = []
     var problems = list.problems
     for (index, entry) in list.entries.enumerated() {
@@ -69,26 +72,25 @@ internal import SystemPackage
         problems.note("entry \(index + 1): its URL is empty, too long, or has control characters")
       }
       if block.count < blockSize { continue }
-      if !write(block, to: target) { return false }
+      try write(block, to: target)
       block.removeAll(keepingCapacity: true)
     }
     block += list.end(problems).utf8
-    return write(block, to: target)
+    try write(block, to: target)
   }
 
-  private static func write(_ bytes: [UInt8], to target: Int32) -> Bool {
+  private static func write(_ bytes: [UInt8], to target: Int32) throws(SpoolError) {
     var rest = bytes[...]
     while !rest.isEmpty {
       let count = rest.withUnsafeBytes { Glibc.write(target, $0.baseAddress, $0.count) }
       if count < 0, errno == EINTR { continue }
-      if count <= 0 { return false }
+      if count <= 0 { throw SpoolError(call: .write, path: "the entries", errno: Errno(rawValue: errno)) }
       rest = rest.dropFirst(count)
     }
-    return true
   }
 
   private static func fail(_ status: Int32, _ message: String) -> Int32 {
-    _ = write(Array("\(message)\n".utf8), to: 2)
+    try? write(Array("\(message)\n".utf8), to: 2)
     return status
   }
 }

@@ -27,7 +27,7 @@ package struct CleanupFinding: Sendable {
     case noReceipt = "no-receipt"
     /// Something in `cur/` that no worker will take: left alone.
     case stray
-    /// A leftover that the kernel does not let us remove (chattr(1)): it stays.
+    /// A leftover that the kernel does not let us remove (chattr(1)), or a file that cannot be read: it stays.
     case stuck
   }
 
@@ -86,8 +86,9 @@ package struct Cleanup {
     try cleanFailed()
     if readsJobs || keepDone != nil || archive != nil { try cleanDone() }
     if readsJobs {
-      try cleanRoots()
-      try cleanPieces()
+      // One job that cannot be read may name any of them.
+      try unlessStuck(Path(NamedRoots.directory), cleanRoots)
+      try unlessStuck(Path(PieceLists.directory), cleanPieces)
       for name in try spool.list(.cur) where ClaimName(name) == nil { report(CleanupFinding(.stray, Path(.cur, name))) }
       for path in try Archive(spool).oldFiles() { report(CleanupFinding(.oldArchive, path)) }
     }
@@ -99,10 +100,13 @@ package struct Cleanup {
     while let name = try stream.next() {
       guard !name.isIgnored, name.isData else { continue }
       let path = Path(.partial, name)
-      // Two looks that cost little and settle nearly all; the one that counts is under the lock of the data.
-      guard try isOlder(path, than: grace), try spool.status(.partial, name.dataOwner) == nil else { continue }
-      orphans.append(name)
-      if readsJobs { try removeUnpublished(path, of: name.dataOwner) }
+      let isOrphan = try unlessStuck(path, in: .partial) { () throws(SpoolError) -> Bool? in
+        // Two looks that cost little and settle nearly all; the one that counts is under the lock of the data.
+        guard try isOlder(path, than: grace), try spool.status(.partial, name.dataOwner) == nil else { return false }
+        if readsJobs { try removeUnpublished(path, of: name.dataOwner) }
+        return true
+      }
+      if isOrphan == true { orphans.append(name) }
     }
     try removeOrphans(orphans, in: .partial)
   }
@@ -115,14 +119,17 @@ package struct Cleanup {
       // A leading dot is ignored here as everywhere, but for a worker's own files.
       guard !name.isIgnored || isOwnMark(name) else { continue }
       let path = Path(.tmp, name)
-      guard try isOlder(path, than: staleAge, at: time) else { continue }
-      if !isTimeKnown {
-        // Old by our clock: ask the one that stamped it, which may be another machine's.
-        time = try spool.fileSystemTime()
-        isTimeKnown = true
-        guard try isOlder(path, than: staleAge, at: time) else { continue }
+      let status = try unlessStuck(path, in: .tmp) { () throws(SpoolError) -> FileStatus? in
+        guard try isOlder(path, than: staleAge, at: time) else { return nil }
+        if !isTimeKnown {
+          // Old by our clock: ask the one that stamped it, which may be another machine's.
+          time = try spool.fileSystemTime()
+          isTimeKnown = true
+          guard try isOlder(path, than: staleAge, at: time) else { return nil }
+        }
+        return try spool.status(.tmp, name)
       }
-      guard let status = try spool.status(.tmp, name), !status.isDirectory else { continue }
+      guard let status, !status.isDirectory else { continue }
       try remove(path, in: .tmp, CleanupFinding(.stale, path, bytes: status.size))
     }
   }
@@ -139,19 +146,33 @@ package struct Cleanup {
     while let name = try stream.next() {
       if !name.isIgnored, name.isData || name.hasRecordSuffix || name.hasLongRecord { names.append(name) }
     }
-    let leftovers = try JobSearch(spool).leftovers(in: names)
+    let all = Set(names)
+    var leftovers: [FileName] = []
+    for name in names {
+      let isLeftover = try unlessStuck(Path(.failed, name), in: .failed) { () throws(SpoolError) -> Bool? in
+        try JobSearch(spool).isLeftover(name, among: all)
+      }
+      if isLeftover == true { leftovers.append(name) }
+    }
     let records = leftovers.isEmpty ? [] : Set(names.map(\.record))
     var orphans: [FileName] = []
-    for name in names where leftovers.contains(name) {
+    for name in leftovers {
       let path = Path(.failed, name)
+      let status = try unlessStuck(path, in: .failed) { () throws(SpoolError) -> FileStatus? in
+        if name.isData {
+          guard try isOlder(path, than: grace) else { return nil }
+        } else {
+          guard !records.contains(name), try spool.status(.failed, name.recordSubject) == nil,
+            // It is written before its subject is moved here, perhaps just now.
+            try isOlder(path, than: max(grace, FileStatus.settlingTime), sinceRename: false)
+          else { return nil }
+        }
+        return try spool.status(.failed, name)
+      }
+      guard let status else { continue }
       if name.isData {
-        if try isOlder(path, than: grace) { orphans.append(name) }
-      } else if !records.contains(name), try spool.status(.failed, name.recordSubject) == nil,
-        let status = try spool.status(.failed, name)
-      {
-        // It is written before its subject is moved here, perhaps just now.
-        let grace = max(grace, FileStatus.settlingTime)
-        guard try isOlder(path, than: grace, sinceRename: false) else { continue }
+        orphans.append(name)
+      } else {
         try remove(path, in: .failed, CleanupFinding(.record, path, bytes: status.size))
       }
     }
@@ -172,10 +193,14 @@ package struct Cleanup {
   /// - Parameter archived: counts the receipts that it moves, by their new directories.
   private func cleanDone(_ archived: inout [Path: Int]) throws(SpoolError) {
     var roots: [ExactText: OutputRoot] = [:]
-    var open: Set<FileName>?
+    // The inner nil: one cannot be read, and may have any.
+    var open: Set<FileName>??
     for name in try spool.list(.done) {
       let path = Path(.done, name)
-      guard let status = try spool.status(.done, name) else { continue }
+      let status = try unlessStuck(path, in: .done) { () throws(SpoolError) -> FileStatus? in
+        try spool.status(.done, name)
+      }
+      guard let status else { continue }
       // The receipt is the last that was written to the file.
       let age = now.seconds - status.lastChange(countsRenames: false, at: now)
       let isOld = keepDone.map { age >= $0 } ?? false
@@ -184,7 +209,7 @@ package struct Cleanup {
       let publication: Journal.Publication?
       do throws(SpoolError) {
         publication = JobName(name) == nil ? nil : try JobSearch(spool).job(.done, name)?.journal.publication
-      } catch  where error.isUnreadable {
+      } catch  where error.isUnreadable || spool.concernsOneFile(error, in: .done) {
         report(CleanupFinding(.stuck, path, obstacle: error))
         continue
       }
@@ -194,9 +219,9 @@ package struct Cleanup {
       }
       if isOld {
         if JobName(name).map(FeedEntry.isKeyed) == true {
-          let entries = if let open { open } else { try JobSearch(spool).openEntries() }
-          open = entries
-          if entries.contains(name) { continue }
+          let entries = if let open { open } else { try openEntries(path) }
+          open = .some(entries)
+          guard let entries, !entries.contains(name) else { continue }
         }
         try remove(path, in: .done, CleanupFinding(.receipt, path, bytes: status.size))
         continue
@@ -209,6 +234,11 @@ package struct Cleanup {
         archived[month, default: 0] += 1
       }
     }
+  }
+
+  /// - Parameter path: of a receipt that waits for them.
+  private func openEntries(_ path: Path) throws(SpoolError) -> Set<FileName>? {
+    try unlessStuck(path, in: .done) { () throws(SpoolError) -> Set<FileName>? in try JobSearch(spool).openEntries() }
   }
 
   /// - Returns: the directory that the receipt is in now, or would be; nil for one that was not moved.
@@ -260,7 +290,18 @@ package struct Cleanup {
         if let data { idle.append(data) }
       }
       // Under the locks, as in ``JobData/removeOrphanedData(of:)``.
-      let absent = try JobSearch(spool).absent(of: Set(idle.map(\.job)))
+      var absent: Set<FileName> = []
+      do throws(SpoolError) {
+        absent = try JobSearch(spool).absent(of: Set(idle.map(\.job)))
+      } catch  where spool.concernsOneFile(error, in: directory) {
+        // Each alone shows whose it is.
+        for data in idle {
+          let found = try unlessStuck(data.path, in: directory) { () throws(SpoolError) -> Set<FileName>? in
+            try JobSearch(spool).absent(of: [data.job])
+          }
+          absent.formUnion(found ?? [])
+        }
+      }
       for data in idle {
         if absent.contains(data.job) {
           try remove(
@@ -291,6 +332,14 @@ package struct Cleanup {
       return nil
     }
   }
+
+  /// The same for a step that is left out as a whole then.
+  private func unlessStuck(_ path: Path, _ step: () throws(SpoolError) -> Void) throws(SpoolError) {
+    _ = try unlessStuck(path, in: .tmp) { () throws(SpoolError) -> Bool? in
+      try step()
+      return true
+    }
+  }
 }
 
 /// What is a leftover only by what the jobs say.
@@ -300,9 +349,7 @@ extension Cleanup {
   func removeUnpublished(_ path: Path, of job: FileName) throws(SpoolError) {
     // The look that costs little; the one that counts is under the lock of the data.
     guard try isUnpublishable(job) else { return }
-    let bytes = try unlessStuck(path, in: .partial) { () throws(SpoolError) in
-      try JobData(spool).removeIdle(path, isDry: isDry) { () throws(SpoolError) in try isUnpublishable(job) }
-    }
+    let bytes = try JobData(spool).removeIdle(path, isDry: isDry) { () throws(SpoolError) in try isUnpublishable(job) }
     if let bytes { report(CleanupFinding(.unpublished, path, bytes: bytes)) }
   }
 

@@ -62,23 +62,29 @@ package struct KeptVersions {
       nil
     }
     guard let kept else { return nil }
-    let known = try kept.versions().map(\.verified.signed) + [kept.subscription.journal.checks.signed]
+    let signed = try kept.versions(besidesDamaged: false).map(\.verified.signed)
+    let known = signed + [kept.subscription.journal.checks.signed]
     return known.compactMap { $0.flatMap { Timestamp($0) } }.max()
   }
 
   /// The newest first: the first of the list, or of one file the version that was seen last. They are what this
   /// subscription has seen: others of such a name are those of an earlier subscription, or a person's. A job that is
   /// done before its check has ended counts at the end of that check.
-  private func versions() throws(SpoolError) -> [Version] {
+  /// - Parameter besidesDamaged: whether a receipt that cannot be read is left out. Its file stays then.
+  private func versions(besidesDamaged: Bool = true) throws(SpoolError) -> [Version] {
     let seen = subscription.journal.checks.seen
     let places = Dictionary(zip(seen.map { $0.prefix(FeedEntry.keyLength) }, 0...), uniquingKeysWith: min)
     var found: [FileName: Version] = [:]
+    func isLeftOut(_ error: SpoolError) -> Bool {
+      error.isUnreadable || besidesDamaged && spool.concernsOneFile(error, in: .done)
+    }
     func note(_ path: Path, _ name: FileName) throws(SpoolError) {
       guard found[name] == nil, JobName(name).map(FeedEntry.isKeyed) == true,
         name.bytes.count == prefix.count + FeedEntry.keyLength,
-        name.bytes.starts(with: prefix), let status = try spool.system.statusIfPresent(spool.root, path),
-        let done = try spool.readableContents(path)?.withUnsafeBytes({ JobText($0) }).journal.publication.done,
-        let time = done.time, let output = OutputPath(done.receipt.output),
+        name.bytes.starts(with: prefix),
+        let status = try orNil(spool.system.statusIfPresent(spool.root, path), where: isLeftOut),
+        let text = try orNil(spool.jobContents(path), where: isLeftOut)?.withUnsafeBytes({ JobText($0) }),
+        let done = text.journal.publication.done, let time = done.time, let output = OutputPath(done.receipt.output),
         let place = places[String(decoding: name.bytes.dropFirst(prefix.count), as: UTF8.self)[...]]
       else { return }
       found[name] = Version(
@@ -187,6 +193,7 @@ package struct KeptVersions {
 
   /// Which jobs have an output, by it and its directory, or want it, by the output alone: whichever root they name.
   /// - Parameter outputs: only of these, because a spool may have a million receipts.
+  /// - Throws: ``SpoolError``, also where a job cannot be read: it may want any.
   private func holders(of outputs: Set<[ExactText?]>) throws(SpoolError) -> [[ExactText?]: Set<Path>] {
     var found: [[ExactText?]: Set<Path>] = [:]
     func note(_ path: Path, _ text: JobText, isDone: Bool) {
@@ -195,10 +202,18 @@ package struct KeptVersions {
       let wanted = isDone ? [] : [publication.undelivered?.output, output(text.request)].map { $0.map { [$0.exact] } }
       for case let key? in [receipt] + wanted where outputs.contains(key) { found[key, default: []].insert(path) }
     }
-    for directory in JobSearch.readingOrder {
-      try JobSearch(spool).eachJob(in: directory) { note($0.path, JobText($0.bytes), isDone: directory == .done) }
+    for directory in JobSearch.readingOrder where directory != .done {
+      try JobSearch(spool).eachJob(in: directory) { note($0.path, JobText($0.bytes), isDone: false) }
     }
-    try JobSearch(spool).eachArchived { note($0.path, JobText($0.bytes), isDone: true) }
+    // One damaged receipt, of whichever job, must not keep all that subscriptions have ever fetched.
+    func noteReceipt(_ path: Path) throws(SpoolError) {
+      let bytes = try orNil(spool.jobContents(path)) { error in
+        error.errno != .permissionDenied && spool.concernsOneFile(error, in: .done)
+      }
+      bytes?.withUnsafeBytes { note(path, JobText($0), isDone: true) }
+    }
+    for name in try spool.list(.done) { try noteReceipt(Path(.done, name)) }
+    try Archive(spool).eachPath { (path, _) throws(SpoolError) in try noteReceipt(path) }
     return found
   }
 
@@ -216,8 +231,8 @@ package struct KeptVersions {
     }
     var result: Outcome?
     do throws(SpoolError) {
-      // What another job has, such as a newer one, is that one's.
-      if version.output != current, holders[[receipt.output.exact]] == nil,
+      // What another job has, such as a newer one, is that one's; what was there before is a person's.
+      if version.output != current, !version.verified.isOthers, holders[[receipt.output.exact]] == nil,
         holders[receipt.place, default: []].subtracting([version.path]).isEmpty
       {
         switch try look.get() {

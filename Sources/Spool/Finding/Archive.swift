@@ -1,4 +1,5 @@
 internal import Glibc
+internal import SystemPackage
 
 /// The receipts that `clean --archive` has moved out of `done/`: each is a file in a directory of its month, such as
 /// `done/archive/2026-11/NAME`. Where that name is taken, the directory is `2026-11~2`, and so on
@@ -58,8 +59,11 @@ package struct Archive: Sendable {
           if try spool.system.statusIfPresent(spool.root, path) != nil { try body(path, name) }
         }
       } else {
-        let stream = DirectoryStream(try open(directory))
-        while let name = try stream.next() { if !name.isIgnored { try body(directory.appending(name), name) } }
+        // A person may remove a month while it is read.
+        let stream = try orNil(DirectoryStream(open(directory)), on: .noSuchFileOrDirectory)
+        while let name = try orNil(stream?.next(), on: .noSuchFileOrDirectory) {
+          if !name.isIgnored { try body(directory.appending(name), name) }
+        }
       }
     }
   }

@@ -165,11 +165,13 @@ package struct JobSearch {
   }
 
   /// Whether one of these directories has a job, or what is taken for one. Reads no more names than it needs.
-  package func isAnyJob(in directories: [Directory], besidesOrders: Bool = false) throws(SpoolError) -> Bool {
+  package func isAnyJob(
+    in directories: [Directory], besidesOrders: Bool = false, where isMeant: (FileName) -> Bool = { _ in true }
+  ) throws(SpoolError) -> Bool {
     for directory in directories {
       let stream = try spool.stream(directory)
       while let name = try stream.next() {
-        if name.isIgnored || name.isData { continue }
+        if name.isIgnored || name.isData || !isMeant(name) || directory == .cur && ClaimName(name) == nil { continue }
         if directory == .failed, try isRecord(name) { continue }
         let isOrder = besidesOrders ? try isStandingOrder(directory, name) : false
         if !isOrder { return true }
@@ -291,12 +293,14 @@ extension JobSearch {
   package func leftovers(in names: [FileName]) throws(SpoolError) -> Set<FileName> {
     let all = Set(names)
     var found: Set<FileName> = []
-    for name in names {
-      // Something was dropped as `x.part`: that is no job's name, so it has a record.
-      if name.isData, !all.contains(name.record) { found.insert(name) }
-      if try isRecord(name) { found.insert(name) }
-    }
+    for name in names where try isLeftover(name, among: all) { found.insert(name) }
     return found
+  }
+
+  func isLeftover(_ name: FileName, among all: Set<FileName>) throws(SpoolError) -> Bool {
+    // Something was dropped as `x.part`: that is no job's name, so it has a record.
+    if name.isData, !all.contains(name.record) { return true }
+    return try isRecord(name)
   }
 
   /// What a worker wrote beside an entry of `failed/` that is no job. nil for a job, which has the line about its
@@ -312,7 +316,7 @@ extension JobSearch {
     guard name.hasRecordSuffix else { return false }
     // Who may not read it goes by the names.
     guard let bytes = try spool.readableContents(Path(.failed, name)) else {
-      if try spool.status(.failed, name) == nil { return false }
+      guard try spool.status(.failed, name)?.isRegular == true else { return false }
       return try spool.status(.failed, name.recordSubject) != nil
     }
     return JobLines.isRecord(bytes)

@@ -71,14 +71,11 @@ package struct Digest: Hashable, Sendable, CustomStringConvertible {
     if text.utf8.count == algorithm.digits {
       guard text.utf8.allSatisfy(isHexDigit) else { return nil }
       self.init(algorithm, digits: text)
-    } else if let mark = text.utf8.firstIndex(where: { $0 == 0x3A || $0 == 0x2D }) {
-      // `sha256:`, as GitHub has it, and `sha256-`, as web pages have it (SRI). Neither mark is a digest's.
-      let digest = String(text[mark...].dropFirstBytes())
-      // Once only: whoever writes the text would choose the depth.
-      guard !digest.utf8.contains(where: { $0 == 0x3A || $0 == 0x2D }),
-        DigestAlgorithm(title: text[..<mark]) == algorithm
-      else { return nil }
-      self.init(algorithm, digest)
+    } else if let mark = text.utf8.lastIndex(where: { $0 == 0x3A || $0 == 0x2D }) {
+      // `sha256:`, as GitHub has it, and `sha256-`, as web pages have it (SRI). A name may have such a mark, as
+      // `sha3-256` has, a digest none.
+      guard DigestAlgorithm(title: text[..<mark]) == algorithm else { return nil }
+      self.init(algorithm, String(text[mark...].dropFirstBytes()))
     } else {
       // Those of 32 bits are in base64 as long as in hexadecimal digits.
       if algorithm.digits == 8 { return nil }

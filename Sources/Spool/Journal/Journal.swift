@@ -59,9 +59,9 @@ package struct Journal: Sendable, Equatable {
     package fileprivate(set) var mismatches = 0
     /// Whether a mirror has sent such data, in an attempt that may not have ended.
     package fileprivate(set) var hasMismatched = false
-    /// The URLs of the mirrors that alone have sent a wrong file, as `started:` shows them.
-    package fileprivate(set) var wrongMirrors: Set<String> = []
-    private var mirrors: [UInt64: String] = [:]
+    /// The mirrors that alone have sent a wrong file: what ``mirror(_:_:)`` makes of `started:`.
+    private var wrongMirrors: Set<ExactText> = []
+    private var mirrors: [UInt64: ExactText] = [:]
     /// How often the payload could not be delivered since it was published.
     package fileprivate(set) var failedDeliveries = 0
     package fileprivate(set) var lastStart: Start?
@@ -89,6 +89,15 @@ package struct Journal: Sendable, Equatable {
       asked.isEmpty || asked.contains(Self.server(of: url)) ? deferredSince : nil
     }
 
+    /// Whether a mirror has sent a wrong file alone.
+    /// - Parameter url: as `started:` shows it.
+    package func isWrong(_ url: String, _ source: DataSource) -> Bool {
+      wrongMirrors.contains(Self.mirror(url, source.query))
+    }
+
+    /// Mirrors may differ in the query alone.
+    private static func mirror(_ url: String?, _ query: String?) -> ExactText { "\(url ?? "") \(query ?? "")".exact }
+
     private static func server(of url: String) -> ExactText {
       let text = URLText(url)
       return "\(text.scheme)\(text.host)".exact
@@ -107,7 +116,9 @@ package struct Journal: Sendable, Equatable {
         lastStart = Start(host: String(worker.prefix(before: ".")), worker: worker, boot: boot)
         firstStarted = firstStarted ?? entry.fields.time
         if entry.fields["alone"] == "yes" { hasMismatched = true }
-        if let mirror = entry.fields.number("mirror") { mirrors[mirror] = entry.fields["url"] }
+        if let mirror = entry.fields.number("mirror") {
+          mirrors[mirror] = Self.mirror(entry.fields["url"], entry.fields["query"])
+        }
         (lastStarted, isOpen) = (entry.fields.time, true)
         // What another server did is not charged to one that is asked for the first time.
         let server = Self.server(of: entry.fields["url"] ?? "")
@@ -312,6 +323,7 @@ package struct Journal: Sendable, Equatable {
       if digests[.crc32] == nil { return nil }
       unproven = entry.fields["unproven"]
       signed = entry.fields["signed"]
+      isOthers = entry.fields["existing"] == "yes"
     }
 
     package var expectation: Expectation { Expectation(size: size, digests: digests) }

@@ -5,6 +5,8 @@ package import Spool
 package struct EntryList {
   /// Bytes of a list when it is inflated; a longer one is refused.
   private static let longest = 512 << 20
+  /// Bytes of its entries, as they are printed.
+  package static let longestOutput = 64 << 20
 
   private let source: ByteSource
   private let decoder: TextDecoder
@@ -30,6 +32,17 @@ package struct EntryList {
   private init(_ source: ByteSource) throws {
     self.source = source
     decoder = TextDecoder(try source.peek())
+  }
+
+  /// What keeps a list from being read, or its entries from being written.
+  /// - Returns: also the exit status that says it (sysexits(3)).
+  package static func failure(_ error: any Error) -> (status: Int32, reason: String) {
+    switch error as? SpoolError {
+    case nil: (65, "\(error)")
+    case let error? where error.call == .write && error.isTooLargeHere:
+      (65, "its entries take more than \(longestOutput >> 20) MiB")
+    case let error?: (error.call == .open ? 66 : 74, "\(error)")
+    }
   }
 
   /// - Parameter format: nil where it is told by the list's looks.
@@ -119,7 +132,8 @@ package struct EntryList {
     var entry = FeedEntry(
       identity: ((name.map { [$0] } ?? []) + digests + (isKnown ? [] : urls)).joined(separator: " "), name: name,
       urls: urls)
-    entry.expected = request.expected
+    // An order has no lists of pieces.
+    entry.expected = Expectation(size: request.expected.size, digests: request.expected.digests)
     return entry
   }
 }

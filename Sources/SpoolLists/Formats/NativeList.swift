@@ -25,22 +25,25 @@ struct NativeList: LineFormat {
     let line: Int
     /// One line of the list: a URL and a name.
     let isPair: Bool
+    /// Those that the lines of the text have in the list: comments, of which there may be many, are none of them.
+    private var numbers: [Int]
 
     init(_ line: ListLine) {
       (text, isPair) = (line.text + "\n", false)
-      self.line = line.number
+      (self.line, numbers) = (line.number, [line.number])
     }
 
     init(_ pair: URLWithName, _ line: Int) {
       (text, isPair) = ("\(pair.url)\noutput: \(pair.name)\n", true)
-      self.line = line
+      (self.line, numbers) = (line, [line, line])
     }
 
-    func line(_ number: Int) -> Int { isPair ? line : line + number - 1 }
+    func line(_ number: Int) -> Int { numbers.indices.contains(number - 1) ? numbers[number - 1] : line }
 
     mutating func append(_ line: ListLine) throws(Defect) {
       text += line.text
       text += "\n"
+      numbers.append(line.number)
       if text.utf8.count > JobText.maximumRequest {
         throw Defect(line: line.number, reason: "a job has at most 64 KiB; a blank line ends it")
       }
@@ -50,19 +53,15 @@ struct NativeList: LineFormat {
   mutating func take(_ line: ListLine) throws(Defect) -> ListedJob? {
     let content = line.content
     if content.isEmpty { return try finish() }
-    if content.utf8.first == UInt8(ascii: "#") {
-      try skip(line.number)
-      return nil
-    }
+    if content.utf8.first == UInt8(ascii: "#") { return nil }
     if case .spoiled = block { return nil }
     if LineLooks.isURL(content) { return try take(url: line) }
     switch block {
     case .job(let stanza): try grow(stanza, line)
     case _ where line.isIndented && LineLooks.isOption(line.text):
-      try skip(line.number)
       throw Defect(line: line.number, reason: "an option as in aria2's input files: use --format aria2 for these")
     case _ where !LineLooks.isKey(content) || LineLooks.isURLWithoutSlash(content):
-      try pass(line)
+      pass(line)
       throw Defect(line: line.number, reason: LineLooks.odd(content))
     case .none: block = .job(Stanza(line))
     case .url(let stanza, isFirst: true): try grow(stanza, line)
@@ -82,15 +81,12 @@ struct NativeList: LineFormat {
 
   mutating func refuse(_ line: ListLine) throws(Defect) -> ListedJob? {
     let content = line.content
-    if content.utf8.first == UInt8(ascii: "#") {
-      try skip(line.number)
-      return nil
-    }
+    if content.utf8.first == UInt8(ascii: "#") { return nil }
     let isURL = LineLooks.isURL(content)
     var isOfJob = isURL || LineLooks.isKey(content)
     if case .job = block { isOfJob = isOfJob || LineLooks.isLikeURL(content) }
     guard isOfJob else {
-      try pass(line)
+      pass(line)
       return nil
     }
     switch block {
@@ -145,27 +141,12 @@ struct NativeList: LineFormat {
 
   /// Leaves out a line that is neither a URL nor a key. The keys behind it are its own if it looks like a URL, such as
   /// one without its scheme; otherwise it is not certain whether they are of the URL before it.
-  private mutating func pass(_ line: ListLine) throws(Defect) {
-    try skip(line.number)
+  private mutating func pass(_ line: ListLine) {
     let isLikeURL = LineLooks.isLikeURL(line.content)
     switch block {
     case .url(let last, _): block = isLikeURL ? .ended(last) : .url(last, isFirst: false)
     case .none where isLikeURL: block = .refused
     case .none, .job, .ended, .refused, .spoiled: break
-    }
-  }
-
-  /// Counts a comment, or what is none of the job's, as a line of the job that it is in.
-  private mutating func skip(_ number: Int) throws(Defect) {
-    let line = ListLine(text: "#", number: number)
-    switch block {
-    case .none, .ended, .refused, .spoiled: break
-    case .url(var stanza, let isFirst):
-      try stanza.append(line)
-      block = .url(stanza, isFirst: isFirst)
-    case .job(var stanza):
-      try stanza.append(line)
-      block = .job(stanza)
     }
   }
 

@@ -110,13 +110,14 @@ internal import Transfer
     var failures: [Failure] = []
     // After a mismatch each mirror has to send all of the data alone, so that a wrong mirror cannot spoil the data of
     // the others.
-    let hasMismatched = data.claim.text.journal.attempts.hasMismatched
+    let (attempts, request) = (data.claim.text.journal.attempts, plan.request)
+    let hasMismatched = attempts.hasMismatched
     if hasMismatched, let own = mirrors.firstIndex(where: { $0.number == data.version?.mirror }) {
       mirrors.insert(mirrors.remove(at: own), at: 0)
     }
-    let wrong = data.claim.text.journal.attempts.wrongMirrors
-    let right = mirrors.filter { !wrong.contains($0.parts.redacted) }
-    mirrors = right + mirrors.filter { wrong.contains($0.parts.redacted) }
+    let wrong = mirrors.filter { attempts.isWrong($0.parts.redacted, $0.source(of: request)) }
+    let right = mirrors.filter { mirror in !wrong.contains { $0.number == mirror.number } }
+    mirrors = right + wrong
     let isLastAttempt = account.number >= plan.request.attempts ?? JobRequest.defaultAttempts
     try context.wait(for: mirrors)
     for (index, mirror) in mirrors.enumerated() {

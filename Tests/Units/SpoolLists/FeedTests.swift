@@ -1,5 +1,6 @@
 import Spool
 import SpoolLists
+import SystemPackage
 import TestSupport
 import Testing
 
@@ -317,6 +318,25 @@ import Testing
   ])
   func `what the program does not print`(text: String) {
     #expect(throws: Defect.self) { try ReadList(Array(text.utf8)) }
+  }
+
+  @Test func `a list of pieces is left out, and nothing with it`() throws {
+    let text = "url: http://h/a\noutput: a\nsize: 5\nsha256: \(Self.sum)\n"
+    let found = try #require(try read("\(text)pieces: sha256 1M \(Self.sum)\n", .list).first)
+    #expect(found.expected.pieces == nil && found.text?.hasSuffix("\n\(text)\n") == true)
+  }
+
+  /// Of `bad-entries`, a person looks at the list.
+  @Test(
+    arguments: [
+      (.read, .ioError, 74), (.read, .staleNFSFileHandle, 74), (.open, .noSuchFileOrDirectory, 66),
+      (.write, .noSpace, 74), (.write, .fileTooLarge, 65),
+    ] as [(Call.Kind, Errno, Int32)])
+  func `the program blames the list for what is its own only`(call: Call.Kind, errno: Errno, status: Int32) {
+    let failure = EntryList.failure(SpoolError(call: call, path: "x", errno: errno))
+    #expect(failure.status == status && failure.reason.contains("more than 64 MiB") == (status == 65))
+    let own = EntryList.failure(Defect(line: 3, reason: "x"))
+    #expect(own.status == 65 && own.reason == "line 3: x")
   }
 
   /// As FreshRSS passes podcasts on. Beside an enclosure it says nothing new.

@@ -112,6 +112,9 @@ import Testing
   @Test func `comments make no job too long`() throws {
     let comments = String(repeating: "# \(String(repeating: "x", count: 98))\n", count: 2000)
     #expect(try jobs("http://h/a\n\(comments)http://h/b\n") == ["url: http://h/a\n", "url: http://h/b\n"])
+    let short = String(repeating: "#\n", count: 40_000)
+    #expect(try jobs("http://h/a\n\(short)output: b\n\(short)size: 5\n") == ["url: http://h/a\noutput: b\nsize: 5\n"])
+    #expect(defect("http://h/a\n\(short)siez: 5\n").hasPrefix("line 40002: unknown key"))
   }
 
   @Test func `what aria2 saved`() throws {

@@ -11,7 +11,11 @@ import Testing
       ("sha256", sha256, sha256), ("sha256", sha256.uppercased(), sha256),
       ("sha256", "ungWv48Bz+pBQUDeXa4iI7ADYaOWF3qctBD/YfIAFa0=", sha256), ("sha256", "sha256:" + sha256, sha256),
       ("sha256", "sha256-ungWv48Bz+pBQUDeXa4iI7ADYaOWF3qctBD/YfIAFa0=", sha256), ("sha256", "sha512:" + sha256, nil),
-      ("sha256", "sha256", nil), ("sha256", "sha256:", nil),
+      ("sha256", "sha256", nil), ("sha256", "sha256:", nil), ("sha256", "sha256:sha256:\(sha256)", nil),
+      // A name with such a mark of its own.
+      ("sha3-256", "sha3-256:\(sha256)", sha256), ("sha256", "SHA-256:\(sha256)", sha256),
+      ("sha3-256", "sha3-256-ungWv48Bz+pBQUDeXa4iI7ADYaOWF3qctBD/YfIAFa0=", sha256),
+      ("blake2b", "BLAKE2b-512:\(sha256)\(sha256)", "\(sha256)\(sha256)"),
       ("sha1", "qZk+NkcGgWq6PiVxeFDCbJzQ2J0=", "a9993e364706816aba3e25717850c26c9cd0d89d"),
       ("md5", "kAFQmDzST7DWlj99KOF/cg==", "900150983cd24fb0d6963f7d28e17f72"),
       ("md5", "900150983CD24fb0d6963f7d28e17f72", "900150983cd24fb0d6963f7d28e17f72"),

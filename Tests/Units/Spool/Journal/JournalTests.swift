@@ -141,6 +141,26 @@ import Testing
     #expect(!begun("\(started) alone=yes", "requeued: \(noon)").attempts.hasMismatched)
   }
 
+  /// As two keys of one storage service.
+  @Test func mirrorsMayDifferInTheQueryAlone() {
+    func source(_ query: String?) -> DataSource { DataSource(Resource(place: "https://h/f", query: query)) }
+    func started(_ mirror: Int, _ query: String) -> String {
+      let worker = WorkerID(host: "alpha", process: 1, tag: 2)
+      let line = JournalLine.started(
+        Timestamp(seconds: 0), attempt: 1, worker: worker, boot: "b", mirror: mirror, url: "https://h/f",
+        source: source(query))
+      return String(line.text.dropLast())
+    }
+    let lines = [
+      started(1, "id=1"), started(2, "id=2"), "failed: \(noon) attempt=1 code=mismatch-size at=0 mirror=1",
+    ]
+    let wrong = folded(lines[0], lines[1], lines[2]).attempts
+    #expect(wrong.isWrong("https://h/f", source("id=1")))
+    #expect(!wrong.isWrong("https://h/f", source("id=2")) && !wrong.isWrong("https://h/f", source(nil)))
+    let requeued = folded(lines[0], lines[1], lines[2], "requeued: \(noon)").attempts
+    #expect(!requeued.isWrong("https://h/f", source("id=1")))
+  }
+
   /// A worker that copies the data first writes a line of it before it asks.
   @Test func aCopyIsNoAnswer() {
     let copied = "response: mirror=1 at=0 part=78 size=100"
@@ -216,6 +236,15 @@ import Testing
       again.publication.verified == nil
         && again.attempts.lastStart == Journal.Start(host: "beta", worker: "beta.1.2", boot: "b-2"))
     #expect(again.attempts.firstStarted?.description == noon)
+  }
+
+  @Test func aFileThatWasThereBefore() throws {
+    let line = "verified: \(noon) size=100 crc32=00000064 part=77"
+    let (own, others) = (begun(line).publication, begun("\(line) existing=yes").publication)
+    #expect(own.verified?.isOthers == false && own.own == own.verified)
+    #expect(others.verified?.isOthers == true && others.own == nil)
+    let read = try #require(others.verified)
+    #expect(JournalLine.verified(Timestamp(seconds: 0), read).text.hasSuffix(" existing=yes\n"))
   }
 
   /// Numbers from a stranger's journal neither trap nor wrap into something plausible.
