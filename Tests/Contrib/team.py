@@ -61,7 +61,10 @@ class TeamTests(unittest.TestCase):
         setup = setup.replace("runuser -u spoolrun --", " ".join(self.identity(WORKER, WORKER)))
         # The others install packages and the program itself, or are what a member says.
         lines = [line for line in setup.splitlines() if not line.startswith(("apt-get", "install", "echo '%", "spoolrun-team"))]
-        subprocess.run(["sh", "-euc", "\n".join(lines)], check=True)
+        # Who gives them twice, as after an upgrade, has a worker that starts.
+        for _ in range(2):
+            subprocess.run(["sh", "-euc", "\n".join(lines)], check=True)
+        self.assertEqual((self.spool / "defaults").read_text(), "mode: 640\n")
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), Origin)
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
         self.addCleanup(self.server.server_close)
@@ -77,10 +80,10 @@ class TeamTests(unittest.TestCase):
     def identity(self, user: int, group: int) -> list[str]:
         return ["setpriv", f"--reuid={user}", f"--regid={group}", f"--groups={group}", "--"]
 
-    def by_team(self, member: str, *words: str) -> subprocess.CompletedProcess:
+    def by_team(self, member: str, *words: str, program: Path | None = None, path="/usr/bin:/bin") -> subprocess.CompletedProcess:
         """What a member's call is once sudo has checked it: as the worker's user, with SUDO_USER."""
-        return subprocess.run([*self.identity(WORKER, WORKER), "env", "-i", "PATH=/usr/bin:/bin", f"SUDO_USER={member}",
-                               "/usr/bin/python3", "-B", self.team, *words], capture_output=True, text=True)
+        return subprocess.run([*self.identity(WORKER, WORKER), "env", "-i", f"PATH={path}", f"SUDO_USER={member}",
+                               program or self.team, *words], capture_output=True, text=True)
 
     def ok(self, member: str, *words: str) -> str:
         done = self.by_team(member, *words)
@@ -140,6 +143,21 @@ class TeamTests(unittest.TestCase):
         self.assertNotEqual(self.by_team("bob", "explain", "alice=data.tar").returncode, 0)
         self.ok("alice", *lines[2].split())
         self.assertEqual(self.ok("alice", "status"), "")
+
+    def test_a_members_environment_names_no_program(self):
+        evil = self.place / "evil"
+        evil.mkdir()
+        evil.chmod(0o755)
+        for name in ("spoolrun", "json.py"):
+            (evil / name).write_text("#!/bin/sh\necho evil\n" if name == "spoolrun" else "print('evil')\nraise SystemExit\n")
+            (evil / name).chmod(0o755)
+        # As it is installed, it takes the program from a path.
+        installed = self.place / "installed"
+        installed.write_text(self.team.read_text().replace(f'SPOOLRUN = "{self.program}"', 'SPOOLRUN = "spoolrun"'))
+        installed.chmod(0o755)
+        self.assertNotIn("evil", self.by_team("mallory", "status", "x", program=installed, path=f"{evil}:/usr/bin:/bin").stdout)
+        done = subprocess.run(["env", f"PYTHONPATH={evil}", self.team, "--help"], capture_output=True, text=True)
+        self.assertIn("spoolrun-team add", done.stdout)
 
     def test_what_members_may_not(self):
         url = f"{self.url}/x"
