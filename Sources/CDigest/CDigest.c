@@ -246,6 +246,7 @@ size_t spoolrun_digest_value(const struct spoolrun_digest *digest, uint8_t *valu
 
 size_t spoolrun_digest_save(const struct spoolrun_digest *digest, uint64_t length, uint8_t *state) {
   if (crc_of(digest->kind)) return spoolrun_digest_value(digest, state);
+  if (!spoolrun_digest_is_available(digest->kind)) return 0;
   return kinds[digest->kind].save(digest->context, length, state);
 }
 

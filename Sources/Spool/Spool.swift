@@ -207,7 +207,10 @@ package final class Spool: Sendable {
     }
   }
 
-  func hasOtherName(_ status: FileStatus, than path: Path) throws(SpoolError) -> Bool {
+  /// - Parameter kept: a name that it has, unless that goes meanwhile. One who drops a file with thousands of names must
+  ///   not have each of them looked for among all the others.
+  func hasOtherName(_ status: FileStatus, than path: Path, kept: Path? = nil) throws(SpoolError) -> Bool {
+    if let kept, kept != path, try system.statusIfPresent(root, kept)?.isSameFile(as: status) == true { return true }
     guard let name = path.name else { return false }
     let job = ClaimName(name)?.job ?? JobName(unchecked: name)
     // A name that a person moves on while it is looked for may escape one look.
@@ -253,7 +256,12 @@ package final class Spool: Sendable {
 
   /// The text of a job or of a record, as far as it is believed; nil when there is no such regular file.
   package func jobContents(_ path: Path) throws(SpoolError) -> [UInt8]? {
-    try read(path, limit: Self.maximumJobFile).map { believed($0.bytes, of: $0.status) }
+    try read(path) { textLimit(of: $0) }.map { believed($0.bytes, of: $0.status) }
+  }
+
+  /// How much of a job's file is read: of a stranger's, only what the job asks for, and a byte that tells of more.
+  func textLimit(of file: FileStatus) -> Int {
+    believesJournal(of: file) ? Self.maximumJobFile : JobText.maximumRequest + 1
   }
 
   /// Whether the journal in a job's file is a worker's. In another user's file, whoever dropped it could have written
@@ -288,10 +296,16 @@ package final class Spool: Sendable {
   func read(_ path: Path, in directory: Int32? = nil, limit: Int) throws(SpoolError)
     -> (bytes: [UInt8], status: FileStatus)?
   {
+    try read(path, in: directory) { _ in limit }
+  }
+
+  private func read(_ path: Path, in directory: Int32? = nil, limit: (FileStatus) -> Int) throws(SpoolError)
+    -> (bytes: [UInt8], status: FileStatus)?
+  {
     do throws(SpoolError) {
       let file = try openText(path, in: directory)
       let status = try file.status()
-      return status.isRegular ? (try file.read(first: min(Int(clamping: status.size), limit)), status) : nil
+      return status.isRegular ? (try file.read(first: min(Int(clamping: status.size), limit(status))), status) : nil
     } catch
       where error.errno == .noSuchFileOrDirectory || error.call == .open && error.isNoRegularFile
       || error.call != .open && error.isGone
@@ -311,6 +325,7 @@ package final class Spool: Sendable {
       guard isThere else { return JobRequest() }
       throw Defect(line: nil, reason: "is not a regular file")
     }
+    if bytes.count > JobText.maximumRequest { throw Defect(line: nil, reason: "has more than 64 KiB") }
     let text = bytes.withUnsafeBytes { JobText($0, defaults: true) }
     if let defect = text.defect { throw defect }
     if text.hasTornTail { throw Defect(line: nil, reason: "its last line does not end in a newline") }

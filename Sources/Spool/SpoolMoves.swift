@@ -67,10 +67,13 @@ extension Spool {
   /// where nobody else sees it, and looked at again.
   /// - Parameter isDouble: the job must keep another name. One in `tmp/` does not count: a dropper is about to remove
   ///   it. Without the second look, two processes that see each other's name would both remove theirs.
+  /// - Parameter kept: see ``Spool/hasOtherName(_:than:kept:)``.
   /// - Returns: whether this call has removed the name.
-  @discardableResult func remove(_ path: Path, of job: FileStatus, isDouble: Bool = false) throws(SpoolError) -> Bool {
+  @discardableResult func remove(
+    _ path: Path, of job: FileStatus, isDouble: Bool = false, kept: Path? = nil
+  ) throws(SpoolError) -> Bool {
     guard try system.statusIfPresent(root, path)?.isSameFile(as: job) == true else { return false }
-    if isDouble, try !hasOtherName(job, than: path) { return false }
+    if isDouble, try !hasOtherName(job, than: path, kept: kept) { return false }
     let former = temporary(Self.takenName)
     do throws(SpoolError) {
       try system.rename(root, path, former)
@@ -85,7 +88,7 @@ extension Spool {
     var goes = false
     do throws(SpoolError) {
       goes = try system.status(root, former).isSameFile(as: job)
-      if goes, isDouble { goes = try hasOtherName(job, than: path) }
+      if goes, isDouble { goes = try hasOtherName(job, than: path, kept: kept) }
       if goes { try system.unlink(root, former) }
     } catch {
       // It may be another job, which would go with what is left in `tmp/`.

@@ -12,8 +12,9 @@ package final class FTPServer: Sendable {
   ///   - command: one that is always refused, such as `REST`, perhaps with the reply behind it; empty for none.
   ///   - sending: the data connection is closed after so many bytes, as if that were all; nil for all.
   ///   - junk: comes behind those bytes. Then only the first transfer is cut.
+  ///   - isSilent: it never says that all is sent.
   package init(
-    file: [UInt8], refusing command: String = "", sending count: Int? = nil, junk: [UInt8] = []
+    file: [UInt8], refusing command: String = "", sending count: Int? = nil, junk: [UInt8] = [], isSilent: Bool = false
   ) async throws {
     directory = try TemporaryDirectory()
     try writeFile("\(directory.path)/file", file)
@@ -21,6 +22,7 @@ package final class FTPServer: Sendable {
     self.command = try RunningCommand(
       [
         "/usr/bin/timeout", "300", "/usr/bin/python3", "-c", program, directory.path, command, "\(count ?? file.count)",
+        isSilent ? "" : "226 sent",
       ],
       timeout: .seconds(310))
     let (running, portFile) = (self.command, "\(directory.path)/port")
@@ -80,7 +82,8 @@ private let program = """
               if junk:
                   count, junk = len(file), b""
               offset = 0
-              say("226 sent")
+              if sys.argv[4]:
+                  say(sys.argv[4])
           else:
               if name == "REST":
                   offset = int(argument)

@@ -430,6 +430,14 @@ package final class OutputPlace {
   /// Gives a finished copy its final name.
   /// - Returns: false where another file has that name and `overwrite` is false.
   package func publish(_ copy: OutputCopy, overwrite: Bool) throws(SpoolError) -> Bool {
+    // On another file system, another spool may have the same inode's number, and so the copy's name.
+    guard
+      try spool.system.statusIfPresent(parent.number, copy.target.path)?.isSameFile(as: copy.target.status()) == true
+    else {
+      throw SpoolError(
+        call: .rename, path: copy.target.path.display, errno: .staleNFSFileHandle,
+        reason: "another process has replaced the copy")
+    }
     if overwrite {
       try spool.system.rename(parent.number, copy.target.path, name)
       return true

@@ -148,7 +148,7 @@ package struct JobText: Sendable {
         ["checksum", "sum", "hash", "digest"].contains { name.lowercasedASCII == $0 }
         || DigestAlgorithm(title: name) != nil
       let hint = isOtherSum ? ": the keys for digests are \(digests)" : ""
-      throw InvalidValue("unknown key `\(escaped(name.prefix(40)))`\(hint)")
+      throw InvalidValue("unknown key `\(escaped(PayloadName.cut(name[...], to: 40)))`\(hint)")
     }
     if isDefaults, key.scope == .job {
       throw InvalidValue("`\(key.name)` belongs to one job and is not allowed in `defaults`")

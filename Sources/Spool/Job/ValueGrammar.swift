@@ -19,10 +19,13 @@ struct ValueGrammar<Value: Sendable>: Sendable {
 
   /// - Parameter wanted: what the value has to be, with an example.
   /// - Parameter read: nil for any other text.
-  init(_ wanted: String, read: @escaping @Sendable (String) -> Value?, write: @escaping @Sendable (Value) -> String) {
+  init(
+    _ wanted: @autoclosure @escaping @Sendable () -> String, read: @escaping @Sendable (String) -> Value?,
+    write: @escaping @Sendable (Value) -> String
+  ) {
     self.init(
       read: { (written) throws(InvalidValue) in
-        guard let value = read(written.text) else { throw InvalidValue("must be \(wanted)") }
+        guard let value = read(written.text) else { throw InvalidValue("must be \(wanted())") }
         return value
       }, write: { WrittenValue(text: write($0)) })
   }
@@ -126,12 +129,20 @@ extension ValueGrammar<Digest> {
 
 extension ValueGrammar<Set<DigestAlgorithm>> {
   static let digestNames = ValueGrammar(
-    "names of digests, such as sha256 md5",
-    read: { text in
-      let algorithms = words(text).map { DigestAlgorithm(rawValue: String($0)) }
-      return algorithms.contains(nil) ? nil : Set(algorithms.compactMap(\.self))
+    read: { (written) throws(InvalidValue) in
+      var names: Set<DigestAlgorithm> = []
+      for word in words(written.text) {
+        guard let algorithm = DigestAlgorithm(rawValue: String(word)) else {
+          throw InvalidValue("must be names of digests, such as sha256 md5")
+        }
+        guard algorithm.isAvailable else { throw InvalidValue("\(algorithm.rawValue) must be \(algorithm.wanted)") }
+        names.insert(algorithm)
+      }
+      return names
     },
-    write: { names in DigestAlgorithm.allCases.filter(names.contains).map(\.rawValue).joined(separator: " ") })
+    write: { names in
+      WrittenValue(text: DigestAlgorithm.allCases.filter(names.contains).map(\.rawValue).joined(separator: " "))
+    })
 }
 
 extension ValueGrammar<Timeout> {

@@ -230,7 +230,7 @@ extension JobMoves {
   ) throws(SpoolError) {
     for directory in directories {
       for name in try spool.names(of: status, like: job, in: directory) where Path(directory, name) != source {
-        try spool.remove(Path(directory, name), of: status, isDouble: true)
+        try spool.remove(Path(directory, name), of: status, isDouble: true, kept: source)
       }
     }
   }

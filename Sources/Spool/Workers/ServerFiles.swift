@@ -167,7 +167,7 @@ package struct ServerFiles: Sendable {
   static let directory = OtherDirectory.servers.path
   /// A worker reads no more files.
   package static let most = 1000
-  private static let longest = 4096
+  private static let longest = 1 << 16
   private static let kept: Int64 = 7 * 86_400
 
   /// The name of a server's file: scheme, host and port with hyphens between them. Where the host is too long for a
@@ -233,8 +233,11 @@ package struct ServerFiles: Sendable {
     let last = try read(name)
     let others = (last?.note?.rests ?? []).filter { $0.host != host && !(isOfAll && $0.host == nil) }
       .compactMap { $0.left(at: now, modified: last?.modified ?? 0) }
+    // A file that is too long would be nobody's.
+    let most = 100
     let note = ServerNote(
-      server: note.server, rests: note.rests + others, answered: note.answered, bears: note.bears, pause: note.pause)
+      server: note.server, rests: note.rests + others.sorted { $0.until > $1.until }.prefix(most),
+      answered: note.answered, bears: note.bears, pause: note.pause)
     if note.rests.isEmpty, note.bears == nil, note.pause == nil {
       if last != nil { try spool.system.unlinkIfPresent(spool.root, path(name)) }
       return nil

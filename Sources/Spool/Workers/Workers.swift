@@ -91,7 +91,7 @@ package struct WorkerFiles {
     try orNil(living().first { $0.report?.lacksNewKeys == true }?.owner, on: .permissionDenied)
   }
 
-  private static let newKeys = Set(JobKey.all.filter(\.isNew).map(\.name))
+  private static let newKeys = Set((JobKey.all + JobKey.ofOrders).filter(\.isNew).map(\.name))
 
   /// - Throws: ``SpoolError``, ENOTSUP where the text has a key that the worker does not know.
   static func refuse(_ text: [UInt8], as name: JobName, for worker: WorkerName) throws(SpoolError) {

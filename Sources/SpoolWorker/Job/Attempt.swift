@@ -83,20 +83,22 @@ extension Attempt {
     let protocols = environment.options.protocols
     let plan = try JobPlan(
       request, protocols: protocols, isPublished: isPublished, pieces: try? pieces.get(), first: firstURL)
-    let commit = try Commit(claim, plan, environment, account) { [unowned self] payload in
-      try await deliver(plan, payload)
+    let commit = try Commit(claim, plan, environment, account) { [unowned self] payload, outputs in
+      try await deliver(plan, payload, in: outputs.location)
     }
-
+    let place = commit.outputs.location
     if isPublished { try await commit.withdrawPayloadElsewhere() }
     // A job that came through new/ again may have been edited, so what was verified for its old text does not count.
     let isVerified = !isRequeued && claim.text.journal.publication.verified != nil
-    if isVerified, let payload = try await commit.finishInterrupted() { return await succeed(plan, payload) }
+    if isVerified, let payload = try await commit.finishInterrupted() { return await succeed(plan, payload, in: place) }
     // What is verified already needs no list.
     _ = try pieces.get()
     if let expires = request.expires, expires <= claim.spool.now(), !isPublished {
       throw Failure(.expired, "the job expired at \(expires)")
     }
-    if try commit.isOutputThere, let payload = try await commit.acceptExisting() { return await succeed(plan, payload) }
+    if try commit.isOutputThere, let payload = try await commit.acceptExisting() {
+      return await succeed(plan, payload, in: place)
+    }
     if isRefused { throw Failure.unsigned }
     try commit.checkRoom()
 
@@ -109,7 +111,8 @@ extension Attempt {
     try await fetchAndVerify(resolved, resolver, data)
     reached(.transferred)
     let unproven = data.isLengthUnproven ? "length" : nil
-    return await succeed(plan, try await commit.publish(data.part, unproven: unproven, signed: data.signed))
+    let payload = try await commit.publish(data.part, unproven: unproven, signed: data.signed)
+    return await succeed(plan, payload, in: place)
   }
 
   private typealias PieceResult = Result<PieceList?, Failure>
@@ -257,8 +260,9 @@ extension Attempt {
     // Before the job appears in its new directory, where another worker may claim it: a claim without data starts from
     // 0.
     try closeData()
-    let job = name
     if let retry = record.retry { try claim.park(until: retry) } else { try claim.giveUp() }
+    // It may have another number now.
+    let job = name
     let isNews = environment.servers.isNews(record)
     log(Event("failed", isNews ? record.eventLevel : .info, job: job, record.facts))
     guard let retry = record.retry else {
@@ -322,10 +326,10 @@ extension Attempt {
   private func finishRecordedFailure() async throws -> AttemptEnd {
     let journal = claim.text.journal
     if try claim.dataStatus()?.size == 0 { try claim.removeData() }
-    let job = name
     let record = journal.attempts.lastFailure ?? Fields()
     let retry = record["retry"].flatMap { Timestamp($0) }
     if let retry { try claim.park(until: retry) } else { try claim.giveUp() }
+    let job = name
     // The worker that wrote the record died before it logged the failure.
     var facts = Fields()
     for (key, value) in FailureRecord.facts(of: record).named { facts = facts.with(key, escaped(value)) }
@@ -513,16 +517,17 @@ extension Attempt {
 }
 
 extension Attempt {
+  /// - Parameter directory: where it was published, whatever the root of the job is by now.
   /// - Returns: when the hook `deliver` accepted the payload; nil if there is no hook.
-  func deliver(_ plan: JobPlan, _ payload: Journal.Verified) async throws -> Timestamp? {
+  func deliver(_ plan: JobPlan, _ payload: Journal.Verified, in directory: String?) async throws -> Timestamp? {
     guard hooks.has(.deliver) else { return nil }
     reached(.transferred)
     return try await orStopped {
-      try await notePublished(plan)
+      try await notePublished(plan, in: directory)
       if hookStop.isRequested { throw JobStop.cancelled }
       guard await environment.deliveries.enter(id) else { throw JobStop.cancelled }
       defer { environment.deliveries.leave() }
-      let facts = environment.facts(plan, payload.size, payload.digests, in: claim.spool)
+      let facts = environment.facts(plan, directory, payload.size, payload.digests, in: claim.spool)
       switch await hooks.run(.deliver, job: name, facts) {
       case nil: return nil
       case .yes: return claim.spool.now()
@@ -534,8 +539,7 @@ extension Attempt {
 
   /// Records that only the delivery is left. After a power cut the next worker must know this as well, because others
   /// may have seen the payload by then.
-  private func notePublished(_ plan: JobPlan) async throws {
-    let directory = try environment.outputs(of: plan).location
+  private func notePublished(_ plan: JobPlan, in directory: String?) async throws {
     let noted = claim.history.publication.undelivered?.place
     // Failed deliveries are counted from this line on. Where data was opened, `started:` has ended an earlier one.
     if data == nil, noted == [plan.output.text.exact, directory?.exact] { return }
@@ -544,13 +548,13 @@ extension Attempt {
     log(Event("published", .info, job: name, Fields().with("output", plan.output.text)))
   }
 
-  func succeed(_ plan: JobPlan, _ payload: Journal.Verified) async -> AttemptEnd {
+  func succeed(_ plan: JobPlan, _ payload: Journal.Verified, in directory: String?) async -> AttemptEnd {
     reached(.transferred)
     if environment.options.tellsSuccess {
       log(
         Event(
           "done", .info, job: name,
-          Fields().with("output", plan.output.text).with("directory", environment.directory(of: plan))
+          Fields().with("output", plan.output.text).with("directory", directory)
             .with("size", payload.size).with("attempt", account.number)
             .with("fetched", account.fetched).with("bytes-fetched", account.fetchedInAll)
             .with("seconds", account.seconds).with("milliseconds", account.milliseconds).with("rate", account.rate)
@@ -559,7 +563,7 @@ extension Attempt {
     if FeedEntry.isKeyed(claim.job), !claim.spool.isBesideFiles {
       await OldVersions(spool: claim.spool, log: environment.log, stop: hookStop).remove(after: claim.job)
     }
-    if hooks.mayExist { await environment.tellDone(name, plan, payload, account, hooks) }
+    if hooks.mayExist { await environment.tellDone(name, plan, directory, payload, account, hooks) }
     return AttemptEnd(.done, problem: account.doubt)
   }
 

@@ -11,7 +11,7 @@ internal import SystemPackage
   let account: AttemptAccount
   let outputs: CurrentOutputRoot
   /// Passes the published payload on, and returns when that was done; nil if there is nobody to do it.
-  private let deliver: @WorkerLoop (Journal.Verified) async throws -> Timestamp?
+  private let deliver: @WorkerLoop (Journal.Verified, CurrentOutputRoot) async throws -> Timestamp?
 
   var spool: Spool { claim.spool }
   private var durable: GroupCommit { environment.durable }
@@ -19,7 +19,7 @@ internal import SystemPackage
 
   init(
     _ claim: Claim, _ plan: JobPlan, _ environment: JobEnvironment, _ account: AttemptAccount,
-    deliver: @escaping @WorkerLoop (Journal.Verified) async throws -> Timestamp?
+    deliver: @escaping @WorkerLoop (Journal.Verified, CurrentOutputRoot) async throws -> Timestamp?
   ) throws(Failure) {
     outputs = try environment.outputs(of: plan)
     (self.deliver, self.claim, self.plan, self.environment) = (deliver, claim, plan, environment)
@@ -128,7 +128,7 @@ internal import SystemPackage
     try claim.confirmAfterSilence()
     let journal = claim.history
     if !mayHaveReceipt || journal.publication.receipt == nil {
-      let delivered = try await deliver(payload)
+      let delivered = try await deliver(payload, outputs)
       let now = spool.now()
       account.end(now, since: journal.attempts.firstStarted)
       account.fetchedInAll = journal.traffic.fetched &+ account.fetched
@@ -144,10 +144,10 @@ internal import SystemPackage
     try await claim.makeDurable(durable)
     try claim.confirmAfterSilence()
     // Before the move, because a job that is done is not processed again. Nobody removes a name of a file that a hook
-    // has made immutable.
+    // has made immutable, or opens a program for writing that is being run.
     do {
       if let part { try part.remove() } else { try claim.removeData(publishedAs: outputs.opened().status(plan.output)) }
-    } catch let error as SpoolError where error.errno == .notPermitted {}
+    } catch let error as SpoolError where [.notPermitted, .textFileBusy].contains(error.errno) {}
     // Data that was replaced by a response of another kind stays for a person to examine, until `spoolrun clean`
     // or the sweep removes it.
     if !claim.text.journal.isEmpty || account.hasSetAside, !claim.text.journal.answers.mayHaveReplacedKind {

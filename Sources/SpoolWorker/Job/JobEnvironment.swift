@@ -93,9 +93,6 @@ internal import Transfer
     }
   }
 
-  /// The path of a job's output root; nil if it is the spool's `files`, or has gone.
-  func directory(of plan: JobPlan) -> String? { (try? outputs(of: plan))?.location }
-
   /// - Parameter known: since when there is the job, in seconds since the epoch.
   func patience(of request: JobRequest, knownSince known: Int64?) -> ServerRests.Patience {
     let now = LoopExecutor.milliseconds()

@@ -7,14 +7,14 @@ extension JobEnvironment {
     Hooks(spool: spool, stop: stop) { [log] event in log(event) }
   }
 
-  func facts(_ plan: JobPlan, _ size: UInt64, _ digests: Digests, in spool: Spool) -> [ChildProcess.Variable] {
-    let digests = digests.all.map { ChildProcess.Variable($0.algorithm.variable, "\($0)") }
-    // The payload has been published there.
-    let directory = self.directory(of: plan) ?? "\(spool.location)/files"
-    return [
+  /// - Parameter directory: the output directory; nil for the spool's `files`.
+  func facts(
+    _ plan: JobPlan, _ directory: String?, _ size: UInt64, _ digests: Digests, in spool: Spool
+  ) -> [ChildProcess.Variable] {
+    [
       .init("SPOOLRUN_OUTPUT", plan.output.text), .init("SPOOLRUN_URL", plan.shownURL ?? ""),
-      .init("SPOOLRUN_DIRECTORY", directory), .init("SPOOLRUN_SIZE", "\(size)"),
-    ] + digests
+      .init("SPOOLRUN_DIRECTORY", directory ?? "\(spool.location)/files"), .init("SPOOLRUN_SIZE", "\(size)"),
+    ] + digests.all.map { .init($0.algorithm.variable, "\($0)") }
   }
 
   /// - Parameter record: the fields of a `failed:` line.
@@ -33,7 +33,8 @@ extension JobEnvironment {
   }
 
   func tellDone(
-    _ job: FileName, _ plan: JobPlan, _ payload: Journal.Verified, _ account: AttemptAccount, _ hooks: Hooks
+    _ job: FileName, _ plan: JobPlan, _ directory: String?, _ payload: Journal.Verified, _ account: AttemptAccount,
+    _ hooks: Hooks
   ) async {
     // Asked for only if there is the hook.
     func facts() -> [ChildProcess.Variable] {
@@ -42,7 +43,8 @@ extension JobEnvironment {
         ("RATE", account.rate.map { "\($0)" } ?? ""),
       ].map { .init("SPOOLRUN_\($0)", $1) }
     }
-    _ = await hooks.run(.done, job: job, self.facts(plan, payload.size, payload.digests, in: hooks.spool) + facts())
+    let known = self.facts(plan, directory, payload.size, payload.digests, in: hooks.spool)
+    _ = await hooks.run(.done, job: job, known + facts())
   }
 
   /// The failure of a job whose hook gave no answer. The signal that stops the worker may have ended the hook: then the

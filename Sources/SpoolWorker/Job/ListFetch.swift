@@ -289,8 +289,8 @@ struct EntriesProgram {
       let hint = format == nil ? "; if the file itself is to be kept current: `--entries file`" : ""
       let reason = trimmed(ListProblems.safe(String(decoding: outcome.output, as: UTF8.self))[...])
       throw Failure(.badEntries, reason + hint)
-    // EX_IOERR: one of the two files.
-    case .exited(74): throw Failure(.io, "spoolrun-entries: \(outcome.reason)")
+    // EX_NOINPUT, EX_IOERR: one of the two files, which are the worker's.
+    case .exited(66), .exited(74): throw Failure(.io, "spoolrun-entries: \(outcome.reason)")
     case .signalled:
       throw Failure(
         .badEntries,

@@ -72,7 +72,8 @@ internal import Spool
   private func askHook() async throws {
     let payload = Array("\(claim.spool.location)/".utf8) + data.part.path.bytes
     let seal = try data.part.seal()
-    let facts = environment.facts(plan, data.part.mark.offset, data.part.mark.digests, in: claim.spool)
+    let directory = try environment.outputs(of: plan).location
+    let facts = environment.facts(plan, directory, data.part.mark.offset, data.part.mark.digests, in: claim.spool)
     let answer = await hooks.run(.verify, job: claim.job.fileName, facts + [.init("SPOOLRUN_PAYLOAD", payload)])
     // Before the check of the seal: rejected data is set aside, whether or not the hook changed it.
     if case .no(let reason) = answer { throw Failure(.rejected, "the verify hook rejected the data: \(reason)") }

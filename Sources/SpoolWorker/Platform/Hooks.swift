@@ -139,6 +139,7 @@ package struct Gate: Sendable {
     switch outcome.end {
     case .exited(0): return .yes
     // sh could not find or run the command (POSIX, sh, EXIT STATUS).
+    case .timedOut, .signalled: return .nothing("\(option): no answer: \(outcome.reason)")
     case .exited(126), .exited(127): return .nothing("\(option): the command cannot be run: \(outcome.reason)")
     default: return .no("\(option): \(outcome.reason)")
     }

@@ -265,11 +265,13 @@ final class Exchange {
     verdict = timing.end(at: now, host: url.host, hasAll: sink.hasAll, share: share)
   }
 
-  /// The same while libcurl waits for an SSH server and lets nobody else do anything. The rate limits are not known
-  /// here.
-  private func checkWait() {
+  /// The same while libcurl waits for a server and lets nobody else do anything. The rate limits are not known here.
+  /// - Returns: whether libcurl is to give up. Over SSH it would wait again, to say goodbye.
+  private func checkWait() -> Bool {
     checkTimeouts(now: monotonicMilliseconds(), share: 0)
-    if verdict != nil { connection.cut() }
+    guard verdict != nil else { return false }
+    if url.scheme.channel == .ssh { connection.cut() }
+    return url.scheme.channel != .ssh
   }
 
   /// To be called while the exchange still has its handle.
@@ -433,6 +435,10 @@ final class Exchange {
     setup.set { ccurl_set_offset($0, CURLOPT_RESUME_FROM_LARGE, start) }
     // Without a tunnel an HTTP proxy would answer in HTTP.
     setup.long(CURLOPT_HTTPPROXYTUNNEL, 1)
+    // libcurl waits for an FTP server to say that all is sent, and for an SSH server to close the file, within
+    // curl_multi_perform(3) and curl_multi_remove_handle(3).
+    setup.set { ccurl_set_progress($0) { this, _, _, _, _ in Exchange.from(this).checkWait() ? 1 : 0 } }
+    setup.flag(CURLOPT_NOPROGRESS, false)
     guard url.scheme.channel == .ssh else { return }
     // Without a file of known hosts libcurl trusts every host.
     guard let home = getenv("HOME") else {
@@ -440,14 +446,6 @@ final class Exchange {
       return setup.fail(CURLE_SSH)
     }
     setup.string(CURLOPT_SSH_KNOWNHOSTS, String(cString: home) + "/.ssh/known_hosts")
-    // libcurl waits for the server to close the file, within curl_multi_perform(3) and curl_multi_remove_handle(3).
-    setup.set {
-      ccurl_set_progress($0) { this, _, _, _, _ in
-        Exchange.from(this).checkWait()
-        return 0
-      }
-    }
-    setup.flag(CURLOPT_NOPROGRESS, false)
   }
 
   private func setCallbacks(_ setup: inout EasyOptions, _ handle: EasyHandle) {

@@ -61,6 +61,8 @@ struct Route {
       self.redirect = nil
       return
     }
+    // It goes into logs and records.
+    guard location.utf8.count <= 16 << 10 else { throw refusal("redirect to a URL of more than 16 KiB") }
     let target: URLParts
     do {
       target = try url.resolving(location)

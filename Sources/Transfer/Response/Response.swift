@@ -99,7 +99,10 @@ package struct Response: Sendable {
     let framing = head.framing
     if case .length(let length) = framing { bodyLength = length }
     if framing == .close { ending = .connection }
-    let codings = head.members("content-encoding").filter(Self.isCoding)
+    // Their names, and no more of them than make sense: the text goes into logs and records.
+    let codings = head.members("content-encoding").filter(Self.isCoding).prefix(4).map {
+      String(Substring($0.utf8.prefix(while: isTokenByte)))
+    }
     coding = codings.isEmpty ? nil : codings.joined(separator: ", ")
     mediaType = head.mediaType
     isMediaTypeUnclear = mediaType == nil && head.first("content-type") != nil
@@ -116,7 +119,7 @@ package struct Response: Sendable {
     }
     let etags = head.values("etag")
     // Two of them, or one that is no validator: the date is not one instead.
-    guard etags.count <= 1, etags.allSatisfy(isPrintable) else { return }
+    guard etags.count <= 1, etags.allSatisfy({ isPrintable($0) && $0.utf8.count <= 4096 }) else { return }
     etag = etags.first
     isLastModifiedStrong = Self.isLastModifiedStrong(head, now: now)
   }

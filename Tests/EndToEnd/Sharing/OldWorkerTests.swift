@@ -34,7 +34,7 @@ import Testing
     try beat()
     #expect(try await spoolrun(all + ["--encoded", "keep"]).status != .exited(0))
     let order = ["subscribe", "--spool", spool.root, "https://host.test/feed"]
-    for new in [["--signature", "https://host.test/sig"], ["--entries", "file"]] {
+    for new in [["--signature", "https://host.test/sig"], ["--entries", "file"], ["--keep", "3"]] {
       try beat()
       #expect(try await spoolrun(order + new).status != .exited(0), "\(new)")
     }

@@ -61,6 +61,15 @@ import Testing
     #expect(commands.contains { $0.hasPrefix("REST ") }, "not from its start: \(commands)")
   }
 
+  /// libcurl waits for that, for a minute, and nothing else would go on meanwhile.
+  @Test func anFTPServerNeedNotSayThatAllIsSent() async throws {
+    let server = try await FTPServer(file: Self.file, isSilent: true)
+    let spool = try TemporarySpool()
+    try spool.drop("job", server.url + "\n")
+    let result = try await spoolrun(["--once", "--protocols", "ftp", spool.root])
+    #expect(try spool.payload("f") == Self.file && result.duration < .seconds(50), "\(result)")
+  }
+
   /// The connection ends within the wrong bytes, at least 4 KB or 224 KB behind the last right one.
   @Test(.enabled("needs sshd") { try await Need.sftp.isMet() }, arguments: [520_000, 300_000])
   func noWrongTailOfSFTPIsPublished(good: Int) async throws {

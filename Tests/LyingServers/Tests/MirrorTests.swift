@@ -179,6 +179,7 @@ import TestSupport
     let second = try ScriptedServer { _, reply in
       try reply.head("200 OK", ["Content-Length: \(n)", "ETag: \(v2)"])
       try reply.send(payload[..<1000])
+      try reply.finish()
     }
     let spool = try TemporarySpool()
     try spool.drop("job", [first, second].map { "url: \($0.url("/data"))\n" }.joined())

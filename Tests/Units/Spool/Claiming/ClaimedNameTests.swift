@@ -6,6 +6,18 @@ import Testing
 
 /// The name under which a job is claimed, when others had its name before.
 @Suite struct ClaimedNameTests {
+  /// Whoever may drop a file may give it thousands of names.
+  @Test func eachOfManyNamesIsNotLookedForAmongAllOthers() throws {
+    let probe = Probe()
+    let fixture = try Fixture(hook: probe)
+    try fixture.write("new/x", "http://127.0.0.1:9/x\n")
+    for number in 2...200 {
+      try #require(link(fixture.files.path("new/x"), fixture.files.path("new/x~\(number)")) == 0)
+    }
+    let outcome = try fixture.outcome("x", secondsLater: 100)
+    #expect(outcome.label == "claimed" && fixture.names("new") == [] && probe.calls.count < 10_000, "\(outcome.label)")
+  }
+
   private let url = "https://host/a\n"
 
   @Test(arguments: ["partial/a", "failed/a", "hold/a", "cur/a:beta.7.00000009"])

@@ -35,6 +35,17 @@ import Testing
     try expectRecordsNameTaken(by: .device)
   }
 
+  /// What has the name of a job's record is not removed with the job, and does not keep it from being removed.
+  @Test(arguments: [Junk.directory, .fifo, .dangling]) func aRecordsNameIsNoRecord(_ junk: Junk) throws {
+    let fixture = try Fixture()
+    try fixture.write("failed/x", "http://127.0.0.1:9/x\n")
+    try junk.make(fixture.files.path("failed/x.record"))
+    guard case .removed = try Steering(fixture.spool).perform(.cancel, FileName("x"), in: .failed) else {
+      throw Unexpected("it is not removed")
+    }
+    #expect(fixture.names("failed") == ["x.record"])
+  }
+
   private func expectRejection(_ junk: Junk) throws {
     let fixture = try Fixture()
     let path = fixture.files.path("new/x")

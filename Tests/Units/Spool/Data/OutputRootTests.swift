@@ -303,9 +303,10 @@ import Testing
     let part = try part(fixture, bytes)
     let place = try OutputRoot(shared, spool: fixture.spool).place(try output("x"))
     #expect(try place.publish(part, overwrite: overwrite) == .otherFileSystem)
-    // One that a crash left is found again and replaced.
-    _ = try place.beginCopy(of: part)
+    // One that a crash left is found again and replaced. Another process, which is alive, must not publish that one.
+    let former = try place.beginCopy(of: part)
     let copy = try place.beginCopy(of: part)
+    #expect(throws: SpoolError.self) { try place.publish(former, overwrite: overwrite) }
     #expect(try copy.run([]).digests[.crc32] == Digest(Checksum(value: independentCRC32(bytes))))
     #expect(names(in: shared) == [], "nothing under the final name yet")
     try writeFile("\(shared)/x", [9])

@@ -110,4 +110,13 @@ import Testing
     let head = ResponseHead(status: 200, fields: fields)
     #expect(Response(head, from: try URLParts("http://h/f"), now: 0).content == content)
   }
+
+  /// It goes into logs and records, and into the environment of hooks.
+  @Test func aServersTextIsShort() throws {
+    let long = String(repeating: "x", count: 90_000)
+    let codings = [(name: String, value: String)](repeating: ("content-encoding", "gzip, br"), count: 1000)
+    let fields = [(name: "etag", value: "\"\(long)\""), (name: "content-encoding", value: "gzip;\(long)")] + codings
+    let response = Response(ResponseHead(status: 200, fields: fields), from: try URLParts("http://h/f"), now: 0)
+    #expect(response.etag == nil && response.coding == "gzip, gzip, br, gzip")
+  }
 }
