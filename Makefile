@@ -65,8 +65,8 @@ check: setup build-tests
 	$(SWIFT) test --skip-build --disable-xctest $(UNCHECKED:%=--skip %)
 	$(MAKE) -o setup lint
 
-# Tests the optimised program: people run it, and it takes less time. The tests start a program some twenty thousand
-# times. One build has program and tests; without debug information it takes a quarter less time.
+# Tests the optimised program: it is as people run it but for what -enable-testing keeps, and takes less time. The tests
+# start a program some twenty thousand times. One build has program and tests, without debug information.
 TESTED_BUILD ?= .build-tested
 TESTED = --scratch-path $(TESTED_BUILD) $(OPTIMIZED) -Xswiftc -enable-testing -Xswiftc -gnone
 RUN_TESTED = $(TESTED_BUILD)/release/spoolrunPackageTests.xctest --testing-library swift-testing
@@ -83,8 +83,7 @@ test-contrib: all
 	python3 -B Tests/Contrib/others.py
 
 # File systems differ in what moves, locks and flags do: /tmp is on a disk here, and a tmpfs there. Those tests that can
-# notice it, on a tmpfs. The crash tests are on one in any case. CI runs `swift test` beside it, and a second one would
-# wait for the first.
+# notice it, on a tmpfs. The crash tests are on one in any case.
 NOTICING = BarredTests ClaimingTests ClaimTests TakeOverTests FreshInodeTests EditTests RelinkTests GestureTests \
   InterruptedCommitTests EditedJobTests DeliverTests
 test-tmpfs: setup build-tested
@@ -95,7 +94,9 @@ build-tests:
 
 build-tested:
 	SPOOLRUN_TESTS=all $(SWIFT) build $(BUILD_FLAGS) $(TESTED) --build-tests
-	for product in spoolrun spoolrun-entries FaultRig; do $(SWIFT) build $(TESTED) --product $$product || exit 1; done
+	for product in spoolrun spoolrun-entries FaultRig; do \
+	  $(SWIFT) build $(BUILD_FLAGS) $(TESTED) --product $$product || exit 1; \
+	done
 
 lint: setup
 	$(SWIFT) format lint --strict --recursive --parallel Package.swift Sources Tests
@@ -179,8 +180,8 @@ random: setup all
 random-self-test: setup all
 	python3 -B Tests/Torture/random --self-test
 
-# Plays seeds in the simulated world (docs/TESTING.md); SIMULATE=N plays one and tells its story. It does not run by
-# `swift test`, so that tests beside it need not wait for the end.
+# Plays seeds in the simulated world (docs/TESTING.md); SIMULATE=N plays one and tells its story. Not beside
+# `make test`: each links the programs anew.
 SIMULATE ?= $(shell date +%s)000000-99999999999999999
 SIMULATE_SECONDS ?= 600
 simulate: setup build-tested
@@ -340,6 +341,7 @@ tarball: all
 
 clean:
 	$(SWIFT) package clean
+	rm -rf $(TESTED_BUILD)
 
 .PHONY: all demo picture check check-contrib test test-contrib test-tmpfs build-tests build-tested lint format model fuzz sanitize torture torture-quick \
   crowd crowd-apart hosts hosts-quick hosts-table random random-self-test \

@@ -207,8 +207,8 @@ package final class Spool: Sendable {
     }
   }
 
-  /// - Parameter kept: a name that it has, unless that goes meanwhile. One who drops a file with thousands of names must
-  ///   not have each of them looked for among all the others.
+  /// - Parameter kept: a name that it has, unless that goes meanwhile. Of a file with thousands of names, not each one
+  ///   must be looked for among all the others.
   func hasOtherName(_ status: FileStatus, than path: Path, kept: Path? = nil) throws(SpoolError) -> Bool {
     if let kept, kept != path, try system.statusIfPresent(root, kept)?.isSameFile(as: status) == true { return true }
     guard let name = path.name else { return false }

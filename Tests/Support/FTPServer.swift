@@ -75,6 +75,8 @@ private let program = """
           elif name == "EPSV":
               data = socket.create_server(("127.0.0.1", 0))
               say(f"229 there (|||{data.getsockname()[1]}|)")
+          elif name == "QUIT" and not sys.argv[4]:
+              pass
           elif name == "RETR":
               say("150 here it comes")
               with data.accept()[0] as connection:

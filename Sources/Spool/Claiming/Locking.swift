@@ -79,6 +79,11 @@ extension Claims {
     if status.modified > knownDue, try !isDue(job.fileName, modified: status.modified, in: origin, at: now.seconds) {
       return .refused(.notDue(status.modified))
     }
+    // Each look at one of its names would list directories that are full of the others.
+    if origin.takesNewJobs, !isNamed, status.links > 100, !spool.believesJournal(of: status), let name = source.name {
+      let defect = Defect(line: nil, reason: "the file has \(status.links) names: a job has one")
+      return .refused(try reject(name, from: origin, defect))
+    }
     if status.links > 1 {
       guard try JobMoves(spool).completeInterruptedMove(job, origin, source, status, now: now) else {
         return .refused(.unavailable)

@@ -40,7 +40,7 @@ package struct CleanupFinding: Sendable {
   package let count: Int
   /// For ``Kind/missing``: the payload's path, safe for a terminal.
   package let output: String?
-  /// For ``Kind/stuck``: why it cannot be removed.
+  /// For ``Kind/stuck``: why it is left alone.
   package let obstacle: SpoolError?
 
   init(_ kind: Kind, _ path: Path, bytes: Int64 = 0, count: Int = 0, output: String? = nil, obstacle: SpoolError? = nil)

@@ -430,10 +430,7 @@ package final class OutputPlace {
   /// Gives a finished copy its final name.
   /// - Returns: false where another file has that name and `overwrite` is false.
   package func publish(_ copy: OutputCopy, overwrite: Bool) throws(SpoolError) -> Bool {
-    // On another file system, another spool may have the same inode's number, and so the copy's name.
-    guard
-      try spool.system.statusIfPresent(parent.number, copy.target.path)?.isSameFile(as: copy.target.status()) == true
-    else {
+    guard try hasName(copy) else {
       throw SpoolError(
         call: .rename, path: copy.target.path.display, errno: .staleNFSFileHandle,
         reason: "another process has replaced the copy")
@@ -445,7 +442,14 @@ package final class OutputPlace {
     return try orNil(spool.moveNoReplace(copy.target.path, name, in: parent.number), on: .fileExists) != nil
   }
 
-  package func discard(_ copy: OutputCopy) throws(SpoolError) { try removeIfPresent(copy.target.path) }
+  package func discard(_ copy: OutputCopy) throws(SpoolError) {
+    if try hasName(copy) { try removeIfPresent(copy.target.path) }
+  }
+
+  /// On another file system, another spool may have the same inode's number, and so the copy's name.
+  private func hasName(_ copy: OutputCopy) throws(SpoolError) -> Bool {
+    try spool.system.statusIfPresent(parent.number, copy.target.path)?.isSameFile(as: copy.target.status()) == true
+  }
 
   /// - Parameter fromDisk: whether to read what the disk has, because a write of the file may have failed: the page
   ///   cache keeps the bytes all the same.

@@ -27,7 +27,8 @@ package struct Archive: Sendable {
   private func entries() throws(SpoolError) -> [FileName] {
     // A receipt may have the name.
     guard try spool.system.statusIfPresent(spool.root, Self.directory)?.isDirectory == true else { return [] }
-    return try spool.system.names(in: spool.root, Self.directory).filter { !$0.isIgnored }.sorted()
+    let names = try orNil(spool.system.names(in: spool.root, Self.directory), where: \.isGone) ?? []
+    return names.filter { !$0.isIgnored }.sorted()
   }
 
   /// The gzipped archives of version 0.2. `contrib/unarchive` makes receipts of them.

@@ -166,12 +166,15 @@ package struct JobSearch {
 
   /// Whether one of these directories has a job, or what is taken for one. Reads no more names than it needs.
   package func isAnyJob(
-    in directories: [Directory], besidesOrders: Bool = false, where isMeant: (FileName) -> Bool = { _ in true }
+    in directories: [Directory], besidesOrders: Bool = false,
+    where isMeant: (Directory, FileName) -> Bool = { _, _ in true }
   ) throws(SpoolError) -> Bool {
     for directory in directories {
       let stream = try spool.stream(directory)
       while let name = try stream.next() {
-        if name.isIgnored || name.isData || !isMeant(name) || directory == .cur && ClaimName(name) == nil { continue }
+        if name.isIgnored || name.isData || !isMeant(directory, name) || directory == .cur && ClaimName(name) == nil {
+          continue
+        }
         if directory == .failed, try isRecord(name) { continue }
         let isOrder = besidesOrders ? try isStandingOrder(directory, name) : false
         if !isOrder { return true }

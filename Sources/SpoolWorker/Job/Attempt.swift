@@ -108,7 +108,7 @@ extension Attempt {
     try AttemptContext(claim, environment, attempt: id, request).wait(for: resolved.mirrors)
     if plan.request.signature != nil { signature = try await fetchSignature(plan.request) }
     let data = try await recoverData(resolved)
-    try await fetchAndVerify(resolved, resolver, data)
+    try await fetchAndVerify(resolved, resolver, data, in: place)
     reached(.transferred)
     let unproven = data.isLengthUnproven ? "length" : nil
     let payload = try await commit.publish(data.part, unproven: unproven, signed: data.signed)
@@ -157,9 +157,11 @@ extension Attempt {
     return data
   }
 
-  private func fetchAndVerify(_ plan: JobPlan, _ resolver: LinkResolver?, _ data: PartData) async throws {
+  private func fetchAndVerify(
+    _ plan: JobPlan, _ resolver: LinkResolver?, _ data: PartData, in directory: String?
+  ) async throws {
     let verification = Verification(
-      plan: plan, data: data, environment: environment, hooks: hooks, signature: signature
+      plan: plan, directory: directory, data: data, environment: environment, hooks: hooks, signature: signature
     ) { [unowned self] in try await fetchSignature(plan.request) }
     let context = AttemptContext(claim, environment, attempt: id, plan.request)
     let transfer = JobFetch(plan, resolver, data, context, account, checkpointer, verification) {
@@ -344,14 +346,13 @@ extension Attempt {
   private func park(_ reason: String) throws -> AttemptEnd {
     let mark = try noteInterrupted(reason)
     try closeData()
-    let job = name
     try claim.park(until: claim.spool.now())
-    log(Event("parked", .info, job: job, Fields().with("at", mark.offset).with("reason", reason)))
+    log(Event("parked", .info, job: name, Fields().with("at", mark.offset).with("reason", reason)))
     return AttemptEnd(.waiting)
   }
 
   private func wait(_ wait: JobWait) throws -> AttemptEnd {
-    let (job, mark) = (name, lastMark)
+    let mark = lastMark
     if data == nil, !claim.isStandingOrder {
       try claim.park(until: wait.until, first: wait.reason)
     } else {
@@ -359,7 +360,7 @@ extension Attempt {
       try closeData()
       try claim.park(until: wait.until)
     }
-    log(wait.event(of: job, at: mark.offset))
+    log(wait.event(of: name, at: mark.offset))
     var end = AttemptEnd(.waiting, retry: wait.until)
     (end.isOrder, end.awaited) = (claim.isStandingOrder, wait.server.map { [$0] } ?? [])
     return end

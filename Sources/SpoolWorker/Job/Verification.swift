@@ -3,6 +3,8 @@ internal import Spool
 /// Checks complete data against what the job declares and the server stated, then with the spool's `verify` hook.
 @WorkerLoop struct Verification {
   let plan: JobPlan
+  /// Where it is to be published; nil for the spool's `files`.
+  let directory: String?
   let data: PartData
   let environment: JobEnvironment
   let hooks: Hooks
@@ -72,7 +74,6 @@ internal import Spool
   private func askHook() async throws {
     let payload = Array("\(claim.spool.location)/".utf8) + data.part.path.bytes
     let seal = try data.part.seal()
-    let directory = try environment.outputs(of: plan).location
     let facts = environment.facts(plan, directory, data.part.mark.offset, data.part.mark.digests, in: claim.spool)
     let answer = await hooks.run(.verify, job: claim.job.fileName, facts + [.init("SPOOLRUN_PAYLOAD", payload)])
     // Before the check of the seal: rejected data is set aside, whether or not the hook changed it.

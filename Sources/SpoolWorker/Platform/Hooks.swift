@@ -138,8 +138,9 @@ package struct Gate: Sendable {
     }
     switch outcome.end {
     case .exited(0): return .yes
-    // sh could not find or run the command (POSIX, sh, EXIT STATUS).
-    case .timedOut, .signalled: return .nothing("\(option): no answer: \(outcome.reason)")
+    // Also where a signal has killed the shell's command (POSIX, sh, EXIT STATUS).
+    case .timedOut, .signalled, .exited(129...192): return .nothing("\(option): no answer: \(outcome.reason)")
+    // sh could not find or run it.
     case .exited(126), .exited(127): return .nothing("\(option): the command cannot be run: \(outcome.reason)")
     default: return .no("\(option): \(outcome.reason)")
     }

@@ -80,6 +80,8 @@ internal import Spool
     WorkerLoop.start {
       let answer = await gate.ask(self.childStop)
       self.isAskingGate = false
+      // The signal that stops the worker may have ended the command as well.
+      self.environment.lookForStop()
       if !self.childStop.isRequested { self.take(answer) }
       WorkerLoop.wakeUp()
     }

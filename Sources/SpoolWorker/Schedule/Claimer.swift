@@ -83,7 +83,7 @@ internal import SystemPackage
       log(Event("unfinished", isNews ? .warning : .debug, job: candidate.name, Fields().with("reason", why.reason)))
       return .due(at: soonest(end))
     case .barred(let defect):
-      noteBarred(candidate.name, defect.reason)
+      noteBarred(candidate.name, Path(candidate.origin, candidate.name), defect.reason)
       return .left
     case .rejected(let name, let defect):
       let facts = Fields().with("code", FailureCode.malformed.rawValue).with("line", defect.line).with(
@@ -126,15 +126,18 @@ internal import SystemPackage
     isFullTold = true
   }
 
-  private func noteBarred(_ name: FileName, _ reason: String) {
-    if account.noteBarred(name) { log(Event("barred", .error, job: name, Fields().with("reason", reason))) }
+  private func noteBarred(_ name: FileName, _ path: Path, _ reason: String) {
+    if account.noteBarred(path) { log(Event("barred", .error, job: name, Fields().with("reason", reason))) }
   }
 
   /// A job cannot be moved any more. It stays as it is, and the next run takes it over. If the spool itself failed, not
   /// only that file, this run ends.
   func noteBroken(_ error: any Error, job: FileName) {
     let error = error as? SpoolError ?? SpoolError(call: .write, path: job.display, errno: .ioError)
-    if spool.concernsOneFile(error, in: .cur) { return noteBarred(job, "\(error)") }
+    if spool.concernsOneFile(error, in: .cur) {
+      let claim = JobName(job).map { ClaimName.fileName($0, spool.owner) } ?? job
+      return noteBarred(job, Path(.cur, claim), "\(error)")
+    }
     account.summary.spoolError = account.summary.spoolError ?? error
     // It is reported once, for all jobs.
     if spool.isLost(error) { return }

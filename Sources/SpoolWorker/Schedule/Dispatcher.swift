@@ -82,6 +82,7 @@ internal import Transfer
     defer { if !mayStartMore { environment.limits.giveSpareBack() } }
     environment.servers.look()
     scheduler.beginTurn()
+    scheduler.slots.sweep(at: LoopExecutor.milliseconds())
     scheduler.slots.limits.rules = environment.options.defaults.servers.perHost
     try lookout.lookForUrgent(&scheduler)
     while let reading = scheduler.nextReading() { try lookout.perform(reading, &scheduler) }

@@ -8,7 +8,7 @@ final class RunAccount {
   /// How many jobs were claimed, how often another worker was faster, and how often a job had gone before.
   var claims: (own: Int, lost: Int, missed: Int) = (0, 0, 0)
   private(set) var ended = 0
-  /// Unmovable files that have been reported already.
+  /// The paths of unmovable files that have been reported already.
   private var barred: Set<FileName> = []
   /// Unfinished files whose missing newline has been reported already.
   private var newlineMissing: Set<FileName> = []
@@ -20,15 +20,14 @@ final class RunAccount {
 
   /// Counts a job that can be neither claimed nor moved, and stays where it is.
   /// - Returns: whether it is new. Each pass finds it again.
-  func noteBarred(_ name: FileName) -> Bool {
-    guard !barred.contains(name) else { return false }
+  func noteBarred(_ path: Path) -> Bool {
     if barred.count >= Self.mostBarred { barred = [] }
-    barred.insert(name)
+    guard barred.insert(FileName(path.bytes)).inserted else { return false }
     summary.givenUp += 1
     return true
   }
 
-  func isBarred(_ name: FileName) -> Bool { barred.contains(name) }
+  func isBarred(_ path: Path) -> Bool { barred.contains(FileName(path.bytes)) }
 
   /// - Returns: whether it is new.
   func noteNewlineMissing(_ name: FileName) -> Bool {

@@ -53,6 +53,11 @@ struct Slots {
     full[host] = (time, byHost[host] ?? 0, isForTurn)
   }
 
+  /// Forgets hosts whose time has come. To be called once a turn.
+  mutating func sweep(at now: Int64) {
+    if full.count >= Self.mostRemembered { full = full.filter { now < $0.value.until } }
+  }
+
   /// Milliseconds until the next look for a slot that other workers have.
   func untilFree(at now: Int64) -> Int64 {
     full.values.lazy.map(\.until).filter { $0 > now }.min().map { $0 - now } ?? .max

@@ -64,7 +64,7 @@ extension Worker {
 
   private func isAnyJobLeft() throws(SpoolError) -> Bool {
     guard let only = environment.options.only else {
-      return try JobSearch(spool).isAnyJob(in: [.new, .urgent, .cur, .partial]) { !account.isBarred($0) }
+      return try JobSearch(spool).isAnyJob(in: [.new, .urgent, .cur, .partial]) { !account.isBarred(Path($0, $1)) }
     }
     for name in only {
       for directory in [Directory.partial, .new, .urgent] where try spool.status(directory, name) != nil { return true }

@@ -45,8 +45,8 @@ internal import Transfer
       checked = try await noteUnchanged(began)
     }
     let next = Self.next(after: began, every: every, now: claim.spool.now())
-    let order = attempt.name
     try claim.park(until: next)
+    let order = attempt.name
     if checked.problems.isNews(after: before.problems) {
       let problems = Fields().with("count", checked.problems.count).with("reason", checked.problems.text)
       attempt.log(Event("list-problems", .warning, job: order, problems))

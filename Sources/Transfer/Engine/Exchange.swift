@@ -270,7 +270,8 @@ final class Exchange {
   private func checkWait() -> Bool {
     checkTimeouts(now: monotonicMilliseconds(), share: 0)
     guard verdict != nil else { return false }
-    if url.scheme.channel == .ssh { connection.cut() }
+    // A reply that comes late would be taken for that to the next command.
+    connection.cut()
     return url.scheme.channel != .ssh
   }
 

@@ -61,14 +61,14 @@ struct Route {
       self.redirect = nil
       return
     }
-    // It goes into logs and records.
-    guard location.utf8.count <= 16 << 10 else { throw refusal("redirect to a URL of more than 16 KiB") }
     let target: URLParts
     do {
       target = try url.resolving(location)
     } catch {
       throw refusal("redirect to a forbidden URL (\(error.reason))")
     }
+    // It goes into logs and records.
+    guard target.requestText.utf8.count <= 16 << 10 else { throw refusal("redirect to a URL of more than 16 KiB") }
     guard schemes.contains(target.scheme) else {
       throw refusal("redirect to scheme \(target.scheme), which is not allowed,")
     }

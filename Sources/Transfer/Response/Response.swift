@@ -115,7 +115,7 @@ package struct Response: Sendable {
     func isPrintable(_ text: String) -> Bool { text.utf8.allSatisfy { 0x20...0x7E ~= $0 } }
     // Files whose times were taken away all have this day, whatever is in them.
     lastModified = head.first("last-modified").flatMap {
-      isPrintable($0) && !$0.utf8.starts(with: "Thu, 01 Jan 1970".utf8) ? $0 : nil
+      isPrintable($0) && $0.utf8.count <= 128 && !$0.utf8.starts(with: "Thu, 01 Jan 1970".utf8) ? $0 : nil
     }
     let etags = head.values("etag")
     // Two of them, or one that is no validator: the date is not one instead.

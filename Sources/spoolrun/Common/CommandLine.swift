@@ -55,13 +55,17 @@ enum UnreadableText {
     "hold", "release", "retry", "prioritise", "prioritize", "cancel", "verify", "status", "wait", "explain",
   ]
   /// Options of these commands with a value that is no name of a job.
-  private static let paths: Set = ["--spool", "--directory", "-d", "--textfile"]
+  static let paths: Set = ["--spool", "--directory", "-d", "--textfile"]
 
   /// Exits with status 64 if an argument or SPOOLRUN_SPOOL is not UTF-8 and would be taken for text.
   static func refuse(in arguments: [[UInt8]]) {
     if let index = first(in: arguments) {
-      // A URL may contain a password.
-      let mayBeSecret = arguments[index].contains { "@?".utf8.contains($0) }
+      // A URL may contain a password, and so may what follows -u and -H.
+      let words = arguments[max(0, index - 1)...index].map { String(decoding: $0, as: UTF8.self) }
+      let isOfLogin = ["-u", "--user", "-H", "--header"].contains {
+        words.first == $0 || words.last?.begins(with: $0) == true
+      }
+      let mayBeSecret = isOfLogin || arguments[index].contains { "@?".utf8.contains($0) }
       exit(of: mayBeSecret ? "one of the arguments" : escaped(arguments[index]))
     }
     refuse(variable: "SPOOLRUN_SPOOL")
@@ -109,7 +113,9 @@ enum DashedName {
   static func refuse(in arguments: [String]) {
     guard let name = first(in: arguments) else { return }
     // It may be a password.
-    if let option = ["-u", "-H"].first(where: { name.begins(with: $0) }) {
+    if ["get", "add", "subscribe"].contains(arguments.first),
+      let option = ["-u", "-H"].first(where: { name.begins(with: $0) })
+    {
       ExitStatus.exitOfUsage("\(option): write a blank before its value")
     }
     ExitStatus.exitOfUsage(
@@ -130,11 +136,14 @@ enum DashedName {
 enum URLAsName {
   /// Exits with status 64.
   static func refuse(in arguments: [String]) {
-    guard let command = arguments.first, UnreadableText.commands.contains(command) else { return }
-    for (argument, before) in zip(arguments.dropFirst(), arguments) where !before.begins(with: "--") || before == "--" {
-      if !argument.begins(with: "-"), argument.utf8.contains("://".utf8) {
+    guard let command = arguments.first, UnreadableText.commands.union(["url"]).contains(command) else { return }
+    for (argument, before) in zip(arguments.dropFirst(), arguments) where !UnreadableText.paths.contains(before) {
+      if argument.begins(with: "-") { continue }
+      if argument.utf8.contains("://".utf8) {
         ExitStatus.exitOfUsage("a URL is not the name of a job: `spoolrun status` shows the names")
       }
+      // Its new URL follows.
+      if command == "url" { return }
     }
   }
 }
@@ -206,7 +215,9 @@ enum Suggestion {
         let command = arguments.first(where: { !$0.begins(with: "-") }), commands.contains(command),
         access(command, F_OK) != 0
       else { return nil }
-      return "\(escaped(word)): options follow the command: `spoolrun \(command) \(ShellWords.quoted(word))`"
+      // Its value may be a password.
+      let option = String(word.prefix(before: "="))
+      return "\(escaped(option)): options follow the command: `spoolrun \(command) \(ShellWords.quoted(option))`"
     }
     if word.utf8.contains("://".utf8) { return forURL }
     guard !word.utf8.contains(0x2F), access(word, F_OK) != 0 else { return nil }

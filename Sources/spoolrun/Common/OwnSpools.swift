@@ -36,6 +36,7 @@ enum PersonalSpool {
   /// Where it is. Before anything is made, root becomes the user that it belongs to, or would: the owner of the nearest
   /// directory above it.
   static func become(ownerOf named: String?) throws -> String {
+    if let named, named.utf8.contains("://".utf8) { throw ExitStatus.usage.after(Suggestion.forURL) }
     if named == nil {
       for name in ["XDG_STATE_HOME", "XDG_CONFIG_HOME", "HOME"] { UnreadableText.refuse(variable: name) }
     }
@@ -45,6 +46,15 @@ enum PersonalSpool {
     try SpoolOwner.become(of: existingPart(of: location).there)
     return location
   }
+}
+
+/// Which spools of a person's gets a command is about. Where no lock tells that a get has ended, its empty spool stays.
+enum GetContent {
+  /// Those with jobs that are not done.
+  case undone
+  /// Those with any job.
+  case jobs
+  case anything
 }
 
 /// The spools of a person's gets, for a command that names neither a spool nor a URL.
@@ -174,15 +184,14 @@ enum OwnSpools {
     return if case .own(let spool) = found { spool } else { nil }
   }
 
-  /// Those that have jobs that are not done, the one of the current directory first.
-  /// - Parameter done: whether it counts, too, if all of its jobs are done.
+  /// The one of the current directory first.
   /// - Parameter warns: whether it is said what is left out.
-  static func open(for use: SpoolUse, done: Bool = false, warns: Bool = true) throws -> [Spool] {
+  static func open(for use: SpoolUse, having content: GetContent = .undone, warns: Bool = true) throws -> [Spool] {
     guard PersonalSpool.location != nil else { return [] }
     if use != .reading { _ = try PersonalSpool.become(ownerOf: nil) }
-    let directories = GetDirectory.undone + (done ? [.done] : [])
+    let directories = GetDirectory.undone + (content == .undone ? [] : [.done])
     return try ExitStatus.reporting("the spools of your gets") {
-      var found = try records.map { try all($0, having: directories, warns: warns) } ?? []
+      var found = try records.map { try all($0, having: content == .anything ? nil : directories, warns: warns) } ?? []
       let here = (try? realPath("."))?.exact
       func isElsewhere(_ spool: Spool) -> Bool {
         use == .cancelling && (here == nil || parent(of: spool.location)?.exact != here)
@@ -200,7 +209,7 @@ enum OwnSpools {
   }
 
   private static func all(
-    _ records: GetRecords, having directories: [Directory], warns: Bool
+    _ records: GetRecords, having directories: [Directory]?, warns: Bool
   ) throws(SpoolError) -> [Spool] {
     func leaveOut(_ parent: String, _ reason: String) {
       if warns { Terminal.error("\(escaped(GetDirectory.location(in: parent))) is left out: \(reason)", .warning) }
@@ -211,8 +220,12 @@ enum OwnSpools {
       do throws(SpoolError) {
         switch try GetDirectory.look(in: parent, records, settings: PersonalSpool.settings) {
         case .own(let spool):
-          // Where no lock tells that a get has ended, its empty spool stays.
-          if try spool.unlessGone(JobSearch(spool).isAnyJob(in: directories)) == true { found.append(spool) }
+          do throws(SpoolError) {
+            if let directories, try spool.unlessGone(JobSearch(spool).isAnyJob(in: directories)) == false { continue }
+          } catch {
+            // The command says what is wrong.
+          }
+          found.append(spool)
         case .stranger(let reason): leaveOut(parent, reason)
         case .nothing:
           guard let note = try records.note(ofLost: parent) else { continue }

@@ -12,7 +12,7 @@ enum SpoolOpening {
   /// Whether there is a spool for a command that names none.
   static var hasDefault: Bool {
     if environmentLocation != nil || isDirectory("spool") { return isDirectory(defaultLocation) }
-    return (try? OwnSpools.open(for: .reading, done: true, warns: false).isEmpty) == false
+    return (try? OwnSpools.open(for: .reading, having: .jobs, warns: false).isEmpty) == false
   }
 
   /// Whether a command that names no spool is about the person's gets.
@@ -65,15 +65,14 @@ enum SpoolOpening {
 
   /// The spools of a command about jobs: the one that is named, by the command line or the environment, or `spool`, or
   /// those of the person's gets.
-  /// - Parameter done: whether it is about jobs that are done, too.
   /// - Parameter mayBeNone: whether the command has something to do, too, if none of the gets has left a spool.
   static func openAll(
-    _ named: String?, for use: SpoolUse, done: Bool = false, mayBeNone: Bool = false
+    _ named: String?, for use: SpoolUse, having content: GetContent = .undone, mayBeNone: Bool = false
   ) throws -> [Spool] {
     if let location = named ?? environmentLocation {
       if let own = try OwnSpools.open(location, for: use) { return [own] }
     } else if isAboutGets {
-      let own = try OwnSpools.open(for: use, done: done)
+      let own = try OwnSpools.open(for: use, having: content)
       if use.changesJobs, !own.isEmpty {
         let places = own.map { escaped($0.location) }.joined(separator: ", ")
         Terminal.error(
@@ -117,8 +116,8 @@ struct SpoolOption: ParsableArguments {
 
   func open(for use: SpoolUse = .changing) throws -> Spool { try SpoolOpening.open(spool, for: use) }
 
-  func openAll(for use: SpoolUse = .changing, done: Bool = false) throws -> [Spool] {
-    try SpoolOpening.openAll(spool, for: use, done: done)
+  func openAll(for use: SpoolUse = .changing, having content: GetContent = .undone) throws -> [Spool] {
+    try SpoolOpening.openAll(spool, for: use, having: content)
   }
 
   /// The same, and for each name what gets have fetched that it means; without names, what they have fetched into the
@@ -135,7 +134,7 @@ struct SpoolOption: ParsableArguments {
     }
     if !names.isEmpty, fetched.allSatisfy({ !$0.isEmpty }) { return ([], fetched) }
     let mayBeNone = try isAboutGets && !paths.files(at: ".").isEmpty
-    return (try SpoolOpening.openAll(spool, for: use, done: true, mayBeNone: mayBeNone), fetched)
+    return (try SpoolOpening.openAll(spool, for: use, having: .jobs, mayBeNone: mayBeNone), fetched)
   }
 }
 
@@ -206,7 +205,7 @@ enum JobNameCompletion {
     let (owner, boot) = WorkerID.current()
     // A shell that completes has no place for an error.
     let named = try? Spool(location(words), owner: owner, boot: boot)
-    let spools = named.map { [$0] } ?? (try? OwnSpools.open(for: .reading, done: true, warns: false)) ?? []
+    let spools = named.map { [$0] } ?? (try? OwnSpools.open(for: .reading, having: .jobs, warns: false)) ?? []
     let found = Set(spools.flatMap { names(in: $0, words, prefix) })
     return found.sorted().map { String(decoding: $0.bytes, as: UTF8.self) }
   }

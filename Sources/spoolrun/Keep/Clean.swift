@@ -45,7 +45,7 @@ struct Clean: ParsableCommand {
     // First of all, root becomes the person.
     if isAboutGets, PersonalSpool.location != nil { _ = try PersonalSpool.become(ownerOf: nil) }
     let hasFetched = try isAboutGets && !OwnSpools.fetched(into: (try? realPath(".")) ?? "").isEmpty
-    let spools = try SpoolOpening.openAll(spool.location, for: .changing, mayBeNone: hasFetched)
+    let spools = try SpoolOpening.openAll(spool.location, for: .changing, having: .anything, mayBeNone: hasFetched)
     if hasFetched {
       let missing = try OwnSpools.forgetMissing(isDry: dryRun)
       if missing == nil {
@@ -65,7 +65,7 @@ struct Clean: ParsableCommand {
     var cleanup = Cleanup(spool) { finding in
       guard let obstacle = finding.obstacle else { return Terminal.print(sentence(finding)) }
       areRemoved = false
-      Terminal.error("\(finding.place) cannot be removed: \(obstacle)")
+      Terminal.error("\(finding.place) is left alone: \(obstacle)")
     }
     cleanup.isDry = dryRun
     cleanup.grace = 0

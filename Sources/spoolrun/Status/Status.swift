@@ -58,7 +58,7 @@ struct Status: ParsableCommand {
     let named = named
     // With keys, it can do what the commands do. Whoever may read it may still watch it.
     let use = watch && hasKeys ? SpoolUse.dropping : .reading
-    let spools = try SpoolOpening.openAll(named.spool, for: use, done: !named.jobs.isEmpty)
+    let spools = try SpoolOpening.openAll(named.spool, for: use, having: named.jobs.isEmpty ? .undone : .jobs)
     if spools.count > 1, json || watch || metrics || textfile != nil {
       let places = spools.map { escaped($0.location) }.joined(separator: ", ")
       throw ExitStatus.refusal("several of your gets are not done: name one with --spool: \(places)", by: "status")

@@ -37,7 +37,7 @@ struct Wait: ParsableCommand {
   func run() throws {
     try NamedSpool.refuse(among: names, of: "wait", spool)
     let end = timeout.flatMap { duration($0) }.map { Host.current.milliseconds() + Int64($0) * 1000 }
-    let spools = try self.spool.openAll(for: .reading, done: !all)
+    let spools = try self.spool.openAll(for: .reading, having: all ? .anything : .jobs)
     let jobs =
       try all
       ? spools.map { ($0, nil) } : Self.jobs(MeantJobs.by(names, in: spools, Directory.ofJobs), spools, until: end)

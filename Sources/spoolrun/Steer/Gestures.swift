@@ -190,7 +190,9 @@ struct GestureOptions: ParsableArguments {
     let chosen: [Directory]? = all ? gesture.sourcesOfAll : failed ? [.failed] : nil
     try NamedSpool.refuse(among: names, of: gesture.command, spool)
     let use = gesture == .cancel ? SpoolUse.cancelling : .changing
-    var runs = try spool.openAll(for: use, done: gesture == .retry).map { GestureRun(gesture, $0, isVerbose: verbose) }
+    var runs = try spool.openAll(for: use, having: gesture == .retry ? .jobs : .undone).map {
+      GestureRun(gesture, $0, isVerbose: verbose)
+    }
     try ExitStatus.reporting(gesture.command) {
       // Also where something fails, which is told: those jobs are gone.
       defer { for index in runs.indices { try? runs[index].removeData() } }

@@ -56,7 +56,8 @@ struct Verify: ParsableCommand {
     let use = refetch ? SpoolUse.changing : .reading
     let (spools, fetched) =
       sums == nil && !pieces
-      ? try spool.openAllAndFetched(names, for: use) : (try spool.openAll(for: use, done: true), names.map { _ in [] })
+      ? try spool.openAllAndFetched(names, for: use)
+      : (try spool.openAll(for: use, having: .jobs), names.map { _ in [] })
     let files = fetched.flatMap(\.self)
     let others = zip(names, fetched).filter { $1.isEmpty }.map(\.0)
     let (lists, strangers) = try names.isEmpty || !others.isEmpty ? receipts(in: spools, others) : ([], [])

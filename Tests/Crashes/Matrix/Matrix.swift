@@ -71,7 +71,7 @@ struct Matrix {
     return "\(struck) \(fault.action)\(fault.argument.map { " \($0)" } ?? "")\(repeated)"
   }
 
-  /// The simulated world kills workers at any call and fails calls too, a thousand times as often. So each day has a
+  /// The simulated world kills workers at any call and fails calls too, a thousand times as often. So each day has an
   /// eighth of the calls, unless CRASH_MATRIX names a scenario or is `all` (`make matrix`).
   private func isOfToday(_ number: Int) -> Bool {
     getenv("CRASH_MATRIX") != nil || number % 8 == time(nil) / 86_400 % 8

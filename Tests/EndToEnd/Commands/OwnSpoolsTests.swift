@@ -55,6 +55,9 @@ import Testing
     let partial = "\(elsewhere)/.spoolrun/partial"
     for name in names(in: partial) { unlink("\(partial)/\(name)") }
     try await command("status", "--json").exits(0, printing: "503.tar-")
+    // It may have leftovers.
+    try writeFile("\(partial)/gone.part", [1])
+    try await command("clean", directory: elsewhere).exits(0, printing: "gone.part")
   }
 
   @Test func `status tells of the others where one of them fails`() async throws {

@@ -10,7 +10,7 @@ import Testing
     let fillers = [".a", ".b"]
     for name in fillers { try scene.spool.write("tmp/\(name)", "") }
     let count = 20
-    let end = try await scene.withWorker { worker in
+    let end = try await scene.withWorker("--rescan", "1h") { worker in
       try await scene.waitForWorker()
       // It sleeps through it.
       worker.send(signal: SIGSTOP)

@@ -20,9 +20,12 @@ import Testing
   }
 
   /// Closed would be silence for ever.
-  @Test func aGateThatIsNoCommandIsTold() async throws {
+  @Test(arguments: [
+    (nowhere, "cannot be run"), ("kill -9 $$", "no answer"), ("sh -c 'kill -9 $$'; exit $?", "no answer"),
+  ])
+  func aGateThatDoesNotAnswerIsTold(command: String, reason: String) async throws {
     try spool.drop("a", "http://127.0.0.1:9/x\n")
-    try await spoolrun("--once", "--gate", nowhere, spool.root).exits(75, saying: "cannot be run")
+    try await spoolrun("--once", "--gate", command, spool.root).exits(75, saying: reason)
     #expect(spool.places(of: "a") == ["new/a"])
   }
 

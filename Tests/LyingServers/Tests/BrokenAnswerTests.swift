@@ -65,9 +65,11 @@ import Testing
   @Test func anFTPServerNeedNotSayThatAllIsSent() async throws {
     let server = try await FTPServer(file: Self.file, isSilent: true)
     let spool = try TemporarySpool()
-    try spool.drop("job", server.url + "\n")
-    let result = try await spoolrun(["--once", "--protocols", "ftp", spool.root])
-    #expect(try spool.payload("f") == Self.file && result.duration < .seconds(50), "\(result)")
+    for name in ["a", "b"] { try spool.drop(name, "url: \(server.url)\noutput: \(name)\n") }
+    let result = try await spoolrun(["--once", "--jobs", "1", "--protocols", "ftp", spool.root])
+    for name in ["a", "b"] { #expect(try spool.payload(name) == Self.file, "\(result)") }
+    let logins = try server.commands.count { $0.hasPrefix("USER") }
+    #expect(logins == 2 && result.duration < .seconds(50), "\(result)")
   }
 
   /// The connection ends within the wrong bytes, at least 4 KB or 224 KB behind the last right one.

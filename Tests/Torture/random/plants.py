@@ -97,7 +97,7 @@ def build(work: Path, plants: dict[str, Plant] = PLANTS, targets: list[str] = TA
         shutil.copytree(ROOT / name, source / name)
     # The packages that this build has fetched, so that the other needs no network.
     for name in ("checkouts", "repositories", "artifacts", "workspace-state.json"):
-        there = ROOT / ".build" / name
+        there = next((path for build in (".build", ".build-tested") if (path := ROOT / build / name).exists()), ROOT / ".build" / name)
         if there.is_dir():
             shutil.copytree(there, source / ".build" / name, symlinks=True)
         elif there.exists():

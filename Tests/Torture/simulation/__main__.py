@@ -121,12 +121,12 @@ SPOOL = {
             '      goes = planted("a move removes what has its new name now") ? true : try system.status(root, former).isSameFile(as: job)',
         ),
         "a late drop counts as a move": (
-            "    if isDouble, try !hasOtherName(job, than: path) { return false }",
-            '    let isDouble = isDouble && !planted("a late drop counts as a move")\n    if isDouble, try !hasOtherName(job, than: path) { return false }',
+            "    if isDouble, try !hasOtherName(job, than: path, kept: kept) { return false }",
+            '    let isDouble = isDouble && !planted("a late drop counts as a move")\n    if isDouble, try !hasOtherName(job, than: path, kept: kept) { return false }',
         ),
         "two who move a job both remove their name": (
-            "    if goes, isDouble { goes = try hasOtherName(job, than: path) }",
-            '    if goes, isDouble, !planted("two who move a job both remove their name") { goes = try hasOtherName(job, than: path) }',
+            "    if goes, isDouble { goes = try hasOtherName(job, than: path, kept: kept) }",
+            '    if goes, isDouble, !planted("two who move a job both remove their name") { goes = try hasOtherName(job, than: path, kept: kept) }',
         ),
         "two jobs have one name": (
             "      if !candidate.isNamed, try JobSearch(spool).isTaken(candidate.job, source) || isOfEntry(candidate) {",

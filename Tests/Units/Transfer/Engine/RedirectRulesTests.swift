@@ -69,7 +69,7 @@ import Testing
 
   @Test(arguments: [
     "file:///etc/passwd", "ftp://127.0.0.1/a", "gopher://127.0.0.1/a", "scp://127.0.0.1/etc/passwd",
-    "http://127.0.0.1:0/", "http://a b/?hunter2",
+    "http://127.0.0.1:0/", "http://a b/?hunter2", "/" + String(repeating: "x", count: 17_000),
   ])
   func refusesPlacesThatAreNotTheWeb(location: String) async throws {
     let server = try ScriptedServer { _, reply in try reply.respond("302 Found", ["Location: \(location)"], body: []) }
