@@ -12,7 +12,7 @@ package final class FTPServer: Sendable {
   ///   - command: one that is always refused, such as `REST`, perhaps with the reply behind it; empty for none.
   ///   - sending: the data connection is closed after so many bytes, as if that were all; nil for all.
   ///   - junk: comes behind those bytes. Then only the first transfer is cut.
-  ///   - isSilent: it never says that all is sent.
+  ///   - isSilent: it does not say that all is sent, but for the first time.
   package init(
     file: [UInt8], refusing command: String = "", sending count: Int? = nil, junk: [UInt8] = [], isSilent: Bool = false
   ) async throws {
@@ -22,7 +22,7 @@ package final class FTPServer: Sendable {
     self.command = try RunningCommand(
       [
         "/usr/bin/timeout", "300", "/usr/bin/python3", "-c", program, directory.path, command, "\(count ?? file.count)",
-        isSilent ? "" : "226 sent",
+        isSilent ? "" : "says all",
       ],
       timeout: .seconds(310))
     let (running, portFile) = (self.command, "\(directory.path)/port")
@@ -55,13 +55,14 @@ private let program = """
   refused, _, refusal = sys.argv[2].partition(" ")
   file = open(directory + "/file", "rb").read()
   junk = open(directory + "/junk", "rb").read()
+  hasSaid = False
   commands = open(directory + "/commands", "a", buffering=1)
   replies = {"USER": "331 password", "PASS": "230 in", "PWD": '257 "/"', "CWD": "250 there", "TYPE": "200 binary",
              "SIZE": f"213 {len(file)}", "REST": "350 from there", "QUIT": "221 bye"}
   refusals = {"PASS": "530 refused", "RETR": "550 refused"}
 
   def serve(client):
-      global count, junk
+      global count, junk, hasSaid
       def say(text):
           client.sendall(text.encode() + b"\\r\\n")
       offset, data = 0, None
@@ -84,8 +85,9 @@ private let program = """
               if junk:
                   count, junk = len(file), b""
               offset = 0
-              if sys.argv[4]:
-                  say(sys.argv[4])
+              if sys.argv[4] or not hasSaid:
+                  say("226 sent")
+              hasSaid = True
           else:
               if name == "REST":
                   offset = int(argument)

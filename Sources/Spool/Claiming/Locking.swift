@@ -81,7 +81,7 @@ extension Claims {
     }
     // Each look at one of its names would list directories that are full of the others.
     if origin.takesNewJobs, !isNamed, status.links > 100, !spool.believesJournal(of: status), let name = source.name {
-      let defect = Defect(line: nil, reason: "the file has \(status.links) names: a job has one")
+      let defect = Defect(line: nil, reason: "the file has \(status.links) names, and a job may have 100 at most")
       return .refused(try reject(name, from: origin, defect))
     }
     if status.links > 1 {

@@ -20,7 +20,7 @@ final class HopConnection {
   private(set) var mustBeFresh = false
   /// libcurl was about to send this hop's request a second time.
   private var wasRepeated = false
-  /// The connection that this hop's request went to; over TLS and SSH only.
+  /// The connection that this hop's request went to; not over plain HTTP.
   private var entered: OpenSockets.Connection?
   /// The peer announced the end of its data (close_notify).
   private(set) var sawCloseNotify = false
@@ -38,8 +38,7 @@ final class HopConnection {
       mustBeFresh = true
       return .startsAgain
     // Over TLS session tickets may be waiting, and look like unread bytes.
-    case .https, .sftp: entered = connection
-    case .ftp, .ftps: break
+    case .https, .sftp, .ftp, .ftps: entered = connection
     }
     sawCloseNotify = false
     return .goesOut
@@ -58,8 +57,8 @@ final class HopConnection {
 
   func open(_ address: curl_sockaddr) -> curl_socket_t { sockets.open(address, for: self) }
 
-  /// Ends the connection of this hop, over SSH: a server that is silent would keep libcurl waiting for its answer to
-  /// each goodbye.
+  /// Ends the connection of this hop. Over SSH a silent server would keep libcurl waiting for its answer to each
+  /// goodbye; over FTP a late reply would be taken for that to the next command.
   func cut() { sockets.cut(entered, of: self) }
 
   func leave() {

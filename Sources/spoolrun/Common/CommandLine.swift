@@ -113,9 +113,8 @@ enum DashedName {
   static func refuse(in arguments: [String]) {
     guard let name = first(in: arguments) else { return }
     // It may be a password.
-    if ["get", "add", "subscribe"].contains(arguments.first),
-      let option = ["-u", "-H"].first(where: { name.begins(with: $0) })
-    {
+    let takesNames = UnreadableText.commands.union(["url"]).contains(arguments.first ?? "")
+    if !takesNames, let option = ["-u", "-H"].first(where: { name.begins(with: $0) }) {
       ExitStatus.exitOfUsage("\(option): write a blank before its value")
     }
     ExitStatus.exitOfUsage(

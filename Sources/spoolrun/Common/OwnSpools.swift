@@ -198,7 +198,11 @@ enum OwnSpools {
       }
       let elsewhere = found.filter(isElsewhere)
       found.removeAll(where: isElsewhere)
-      if let personal = try personal(), try JobSearch(personal).isAnyJob(in: directories) { found.append(personal) }
+      if let personal = try personal(),
+        try content == .anything || JobSearch(personal).isAnyJob(in: directories)
+      {
+        found.append(personal)
+      }
       if found.isEmpty, let other = elsewhere.first {
         throw ExitStatus.noSpool.after(
           "no jobs of a `spoolrun get` are in this directory; those of another one: `spoolrun cancel --spool "
@@ -220,11 +224,7 @@ enum OwnSpools {
       do throws(SpoolError) {
         switch try GetDirectory.look(in: parent, records, settings: PersonalSpool.settings) {
         case .own(let spool):
-          do throws(SpoolError) {
-            if let directories, try spool.unlessGone(JobSearch(spool).isAnyJob(in: directories)) == false { continue }
-          } catch {
-            // The command says what is wrong.
-          }
+          if let directories, try spool.unlessGone(JobSearch(spool).isAnyJob(in: directories)) != true { continue }
           found.append(spool)
         case .stranger(let reason): leaveOut(parent, reason)
         case .nothing:

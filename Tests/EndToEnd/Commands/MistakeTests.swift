@@ -49,7 +49,7 @@ import Testing
     ["status", "http://us3r:s3cret@h/x"], ["cancel", "-v", "http://us3r:s3cret@h/x"],
     ["add", "--spool", "http://us3r:s3cret@h/x", "http://h/x"], ["url", "http://us3r:s3cret@h/x", "http://h/x"],
     ["get", "--spool", "http://us3r:s3cret@h/x", "http://h/x"], ["verify", "--refetch", "http://us3r:s3cret@h/x"],
-    ["--user=us3r:s3cret", "get", "http://h/x"],
+    ["--user=us3r:s3cret", "get", "http://h/x"], ["-uus3r:s3cret", "get", "http://h/x"],
   ])
   func `a password in the wrong place is not repeated`(arguments: [String]) async throws {
     let directory = try TemporaryDirectory()
