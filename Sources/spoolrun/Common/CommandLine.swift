@@ -113,8 +113,9 @@ enum DashedName {
   static func refuse(in arguments: [String]) {
     guard let name = first(in: arguments) else { return }
     // It may be a password.
-    let takesNames = UnreadableText.commands.union(["url"]).contains(arguments.first ?? "")
-    if !takesNames, let option = ["-u", "-H"].first(where: { name.begins(with: $0) }) {
+    if !URLAsName.commands.contains(arguments.first ?? ""),
+      let option = ["-u", "-H"].first(where: { name.begins(with: $0) })
+    {
       ExitStatus.exitOfUsage("\(option): write a blank before its value")
     }
     ExitStatus.exitOfUsage(
@@ -133,9 +134,12 @@ enum DashedName {
 
 /// A URL in the place of a job's name. It is not quoted, because it may contain a password.
 enum URLAsName {
+  /// Those whose arguments are names of jobs; of `url`, the first one is.
+  static let commands = UnreadableText.commands.union(["url"])
+
   /// Exits with status 64.
   static func refuse(in arguments: [String]) {
-    guard let command = arguments.first, UnreadableText.commands.union(["url"]).contains(command) else { return }
+    guard let command = arguments.first, commands.contains(command) else { return }
     for (argument, before) in zip(arguments.dropFirst(), arguments) where !UnreadableText.paths.contains(before) {
       if argument.begins(with: "-") { continue }
       if argument.utf8.contains("://".utf8) {
@@ -200,9 +204,14 @@ enum Suggestion {
   }
 
   /// For a URL in the place of a command or a spool. It is not quoted, because it may contain a password.
-  static let forURL =
+  private static let forURL =
     "this is a URL, not a spool: `spoolrun get URL` downloads it into the current directory, `spoolrun add URL` "
     + "drops it into a spool"
+
+  /// - Throws: for a URL in the place of a spool.
+  static func refuse(urlAsSpool location: String) throws {
+    if location.utf8.contains("://".utf8) { throw ExitStatus.usage.after(forURL) }
+  }
 
   /// What is wrong with the first argument if it is neither a command nor a spool, and what to write instead; nil if
   /// nothing is known to be wrong. Without this, the word would be the spool of the default command.

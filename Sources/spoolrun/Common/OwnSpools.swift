@@ -36,7 +36,7 @@ enum PersonalSpool {
   /// Where it is. Before anything is made, root becomes the user that it belongs to, or would: the owner of the nearest
   /// directory above it.
   static func become(ownerOf named: String?) throws -> String {
-    if let named, named.utf8.contains("://".utf8) { throw ExitStatus.usage.after(Suggestion.forURL) }
+    if let named { try Suggestion.refuse(urlAsSpool: named) }
     if named == nil {
       for name in ["XDG_STATE_HOME", "XDG_CONFIG_HOME", "HOME"] { UnreadableText.refuse(variable: name) }
     }
@@ -55,6 +55,15 @@ enum GetContent {
   /// Those with any job.
   case jobs
   case anything
+
+  /// A spool counts if one of these has a job; nil if any spool counts.
+  var directories: [Directory]? {
+    switch self {
+    case .undone: GetDirectory.undone
+    case .jobs: GetDirectory.undone + [.done]
+    case .anything: nil
+    }
+  }
 }
 
 /// The spools of a person's gets, for a command that names neither a spool nor a URL.
@@ -189,9 +198,9 @@ enum OwnSpools {
   static func open(for use: SpoolUse, having content: GetContent = .undone, warns: Bool = true) throws -> [Spool] {
     guard PersonalSpool.location != nil else { return [] }
     if use != .reading { _ = try PersonalSpool.become(ownerOf: nil) }
-    let directories = GetDirectory.undone + (content == .undone ? [] : [.done])
+    let directories = content.directories
     return try ExitStatus.reporting("the spools of your gets") {
-      var found = try records.map { try all($0, having: content == .anything ? nil : directories, warns: warns) } ?? []
+      var found = try records.map { try all($0, having: directories, warns: warns) } ?? []
       let here = (try? realPath("."))?.exact
       func isElsewhere(_ spool: Spool) -> Bool {
         use == .cancelling && (here == nil || parent(of: spool.location)?.exact != here)
@@ -199,7 +208,7 @@ enum OwnSpools {
       let elsewhere = found.filter(isElsewhere)
       found.removeAll(where: isElsewhere)
       if let personal = try personal(),
-        try content == .anything || JobSearch(personal).isAnyJob(in: directories)
+        try directories.map({ (all) throws(SpoolError) in try JobSearch(personal).isAnyJob(in: all) }) ?? true
       {
         found.append(personal)
       }

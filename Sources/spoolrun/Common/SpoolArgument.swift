@@ -30,7 +30,7 @@ enum SpoolOpening {
     _ named: String?, for use: SpoolUse, mayBeCommand: Bool = false, host: String? = nil, settings: [String]? = nil
   ) throws -> Spool {
     let location = named ?? defaultLocation
-    if location.utf8.contains("://".utf8) { throw ExitStatus.usage.after(Suggestion.forURL) }
+    try Suggestion.refuse(urlAsSpool: location)
     let looked = use == .reading ? nil : try SpoolOwner.become(of: location)
     let (owner, boot) = WorkerID.current(host: host)
     let (spool, objection): (Spool, String?)

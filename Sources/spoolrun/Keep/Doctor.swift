@@ -55,7 +55,7 @@ struct Init: ParsableCommand {
   func run() throws {
     umask(0o077)
     let location = spool.location ?? SpoolOpening.defaultLocation
-    if location.utf8.contains("://".utf8) { throw ExitStatus.usage.after(Suggestion.forURL) }
+    try Suggestion.refuse(urlAsSpool: location)
     try SpoolOwner.become(of: location)
     let isThere = NamedSpool.isSpool(location)
     do throws(SpoolError) {
